@@ -64,6 +64,7 @@ setup(
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
     package_data={
         "resmlp_mt": ["py.typed", "pretrained/README.md", "pretrained/*/*", "serving/page/*"]
+        + ["native/*.h"],  # the structures that Python hands over
     },
     # Whoever trains the models that ship further takes them from the repository.
     exclude_package_data={"resmlp_mt": ["pretrained/*/model.pt"]},

@@ -31,7 +31,7 @@ class TranslationTask(ResMLPTranslationTask):
         if seq_gen_cls is None and not getattr(args, "print_alignment", None):
             # Imported on first use: a module that it takes may be the one that imports fairseq, and
             # so this one, and is not complete then.
-            from resmlp_mt.engines.compiled_generator import CompiledGenerator
+            from resmlp_mt.engines.compiled import CompiledGenerator
 
             seq_gen_cls = partial(CompiledGenerator, self.source_dictionary)
         return super().build_generator(models, args, seq_gen_cls, *others, **kwargs)

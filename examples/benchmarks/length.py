@@ -54,8 +54,8 @@ def load(arguments: argparse.Namespace) -> dict:
     import ctranslate2
 
     from resmlp_mt.engines import folded_search
+    from resmlp_mt.engines.kernels.steps import Steps
     from resmlp_mt.engines.options import SearchOptions
-    from resmlp_mt.engines.search.beams import Beams
     from resmlp_mt.translating.translator import Translator
 
     ours = Translator.from_pretrained(arguments.export, threads=1)
@@ -64,14 +64,14 @@ def load(arguments: argparse.Namespace) -> dict:
     words = np.random.default_rng(1).integers(symbols.unk() + 1, len(symbols), arguments.source)
     beam, kept = arguments.beam, []
 
-    class Watched(Beams):
-        """Beams that are still known when the search has ended."""
+    class Watched(Steps):
+        """Steps that are still known when the search has ended."""
 
         def __init__(self, *sizes, **named):
             super().__init__(*sizes, **named)
             kept[:] = [self]
 
-    folded_search.Beams = Watched
+    folded_search.Steps = Watched
 
     def search(batch: int, length: int) -> float:
         options = SearchOptions(beam, max_len_b=length, shortlist=False)

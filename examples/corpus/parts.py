@@ -124,9 +124,9 @@ def _translate_lines(part: dict, out: Path, field: str, into: str | None, transl
     lines = list(decode_lines(lines, part["path"], part["line"]))
     texts, puts = lines, []
     if Path(part["name"]).suffix in _JSON:
-        key = choose_field(field, into)
+        take = choose_field(field, into)
         numbered = enumerate(lines, part["line"])
-        taken = [key.take(line, f"{part['path']}, line {number}") for number, line in numbered]
+        taken = [take(line, f"{part['path']}, line {number}") for number, line in numbered]
         texts, puts = map(list, zip(*taken, strict=True))
     with whole_file(out / part["name"]) as path, open(path, "w", encoding="utf-8") as stream:
         for i, text in enumerate(translate(texts)):

@@ -124,7 +124,6 @@ def _read_all(paths: list[Path]) -> dict[Path, list[str]]:
 def _judge(arguments: argparse.Namespace) -> None:
     """Write how unlikely a model finds each line."""
     from resmlp_mt.data.reading import pair_lines
-    from resmlp_mt.engines.loading import import_engines
     from resmlp_mt.translating.likelihood import score_pairs
     from resmlp_mt.translating.translator import Translator
 
@@ -135,7 +134,6 @@ def _judge(arguments: argparse.Namespace) -> None:
     (path,) = arguments.hypotheses
     if str(path) == str(arguments.source) == "-":
         raise UserError("-: standard input can be read once; name a file for the other")
-    import_engines([arguments.model], arguments.device)
     flags.import_user_dir(arguments)
     translator = Translator.from_pretrained(arguments.model, arguments.device, arguments.threads)
     paths = arguments.source, path

@@ -64,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate and print."""
-    from resmlp_mt.engines.loading import import_engines
     from resmlp_mt.files.finding import pretrained_names
     from resmlp_mt.translating.glossary import Glossary, read_glossary
     from resmlp_mt.translating.translator import Translator
@@ -83,7 +82,6 @@ def run(arguments: argparse.Namespace) -> None:
         said = f"{arguments.output} is finished; to make it anew, leave out --resume"
         return print(f"resmlp-mt translate: {said}", file=sys.stderr)
     terms = arguments.glossary and read_glossary(arguments.glossary)
-    import_engines(arguments.model, arguments.device)
     flags.import_user_dir(arguments)
     # Opened first: what cannot be written fails before the work.
     with open_output(arguments, terms) if arguments.output else nullcontext(sys.stdout) as out:
@@ -110,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose_field(arguments: argparse.Namespace):
-    """The `Column` or `Key` that the flags name; None where lines are texts."""
+    """What takes texts from lines, as the flags say; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
     if arguments.field is None:
@@ -143,7 +141,7 @@ def _write(
         for lines in group(given.lines, arguments.buffer_size, given.arrivals):
             puts = []
             if field is not None:
-                taken = [field.take(line, given.find(i)) for i, line in enumerate(lines, number)]
+                taken = [field(line, given.find(i)) for i, line in enumerate(lines, number)]
                 lines, puts = map(list, zip(*taken, strict=True))
             sources, guides = split_columns(lines, arguments)
             found = translate(sources, **guides, first=number, buffer_size=len(sources))

@@ -7,26 +7,11 @@ from pathlib import Path
 
 from resmlp_mt.errors import BrokenModel, UserError
 
-# What NumPy and our own checks raise for arrays that do not fit.
-_OF_NUMPY = (ValueError, IndexError)
-# ONNX Runtime's errors have nothing in common but their module. These are of graphs that are none.
-_OF_GRAPHS = ("InvalidGraph", "InvalidProtobuf")
-
-
-def _explain(folder: Path | str, error: Exception) -> BrokenModel:
-    """What to raise for an export that cannot be read, or computed with."""
-    reason = " ".join(str(error).split()) or type(error).__name__
-    if _is_of_onnxruntime(error) and type(error).__name__ not in _OF_GRAPHS:
-        version = sys.modules["onnxruntime"].__version__
-        return BrokenModel(
-            f"{folder}: ONNX Runtime {version} cannot run this export (... {reason[-200:]}); "
-            "install another version of it, or export the model again"
-        )
-    return BrokenModel(f"{folder}: a broken export ({reason:.300}); export the model again")
+_OF_NUMPY = (ValueError, IndexError)  # and of our own checks, for arrays that do not fit
 
 
 def _is_of_onnxruntime(error: Exception) -> bool:
-    """Whether ONNX Runtime raised it."""
+    """Whether ONNX Runtime raised it. Its errors have nothing in common but their module."""
     return type(error).__module__.startswith("onnxruntime.")
 
 
@@ -49,4 +34,9 @@ def computing(folder: Path | str, *faults: type[Exception]) -> Iterator[None]:
     except Exception as error:
         if not (isinstance(error, _OF_NUMPY + faults) or _is_of_onnxruntime(error)):
             raise
-        raise _explain(folder, error) from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        advice = "export the model again"
+        if _is_of_onnxruntime(error):
+            version = sys.modules["onnxruntime"].__version__
+            reason, advice = reason[-200:], f"{advice}, or install another ONNX Runtime ({version})"
+        raise BrokenModel(f"{folder}: a broken export ({reason:.300}); {advice}") from error

@@ -89,7 +89,7 @@ class Classifier(Loaded):
         else:
             use = "a checkpoint (not an export)"
             trained = import_with_fairseq("resmlp_mt.engines.trained", use)
-            classifier = cls(*trained.load_trained_classifier(model, device))
+            classifier = cls(*trained.load_trained(model, "images", device))
             if threads is not None:
                 import_with_fairseq("torch", use).set_num_threads(threads)
         classifier._loaded = place, device, threads

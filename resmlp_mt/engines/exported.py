@@ -13,20 +13,10 @@ from resmlp_mt.engines.arrays import read_arrays
 from resmlp_mt.engines.broken import computing
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.kernels.classifier import ClassifierKernel
-from resmlp_mt.engines.onnx_graph import read_graph, start_graph
+from resmlp_mt.engines.onnx_graph import start_graph
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
-from resmlp_mt.files.export_layout import (
-    CLASSIFIER,
-    COMPRESSED,
-    CONFIG,
-    FORMAT,
-    MIXING,
-    PREVIEW,
-    READABLE,
-    SHORTLIST,
-    WEIGHTS,
-)
+from resmlp_mt.files import export_layout as layout
 from resmlp_mt.files.sums import sum_files
 
 if TYPE_CHECKING:  # Pillow is not there where there are translators alone
@@ -49,14 +39,11 @@ def load_exported_translator(folder: Path, device: str = "auto") -> tuple[Folded
         _check_languages(config)
         codec = TextCodec.from_folder(folder, (config["source_lang"], config["target_lang"]))
         dictionaries = codec.source_dictionary, codec.target_dictionary
-        banned = [dictionaries[1].pad(), dictionaries[1].unk()]
-        arrays = _read_weights(folder, config) | read_arrays(folder / MIXING)
-        preview = read_arrays(folder / PREVIEW) if config.get("preview") else None
+        arrays = _read_weights(folder, config) | read_arrays(folder / layout.MIXING)
+        preview = read_arrays(folder / layout.PREVIEW) if config.get("preview") else None
         listed = config.get("shortlist") is not None
-        shortlist = read_arrays(folder / SHORTLIST) if listed else None
-        engine = FoldedSearch.from_description(
-            config, arrays, *dictionaries, banned, preview, shortlist=shortlist, folder=folder
-        )
+        shortlist = read_arrays(folder / layout.SHORTLIST) if listed else None
+        engine = FoldedSearch(config, arrays, *dictionaries, preview, shortlist, folder)
     return engine, codec
 
 
@@ -78,13 +65,13 @@ def load_exported_classifier(
         classes, cut = config["classes"], Cut(**config["pictures"])
         if not (isinstance(classes, list) and classes and all(isinstance(c, str) for c in classes)):
             raise ValueError("classes are not names")
-        described = config.get("network")
-        made = (
-            read_graph(folder / CLASSIFIER) if described is None else _read_weights(folder, config)
-        )
-        threads = threads or count_threads()
-        sizes = cut.in_chans, cut.image_size, len(classes)
-        compute = start_classifier(described, made, *sizes, threads)
+        described, threads = config.get("network"), threads or count_threads()
+        if described is None:
+            compute = start_graph((folder / layout.CLASSIFIER).read_bytes(), threads)
+        else:
+            sizes = cut.in_chans, cut.image_size, len(classes)
+            weights = _read_weights(folder, config)
+            compute = ClassifierKernel(described, weights, *sizes, threads)
 
     def compute_or_explain(pixels: np.ndarray) -> np.ndarray:
         with computing(folder):
@@ -96,47 +83,19 @@ def load_exported_classifier(
     return compute_or_explain, cut, classes
 
 
-def start_classifier(
-    described: dict | None,
-    made: dict[str, np.ndarray] | bytes,
-    in_chans: int,
-    image_size: int,
-    classes: int,
-    threads: int,
-) -> Callable[[np.ndarray], np.ndarray]:
-    """A classifier in compiled code where it is folded, else in ONNX Runtime.
-
-    Args:
-        described: What `describe_classifier` wrote, or None.
-        made: The weights that it names, or the graph of one that is not folded.
-        in_chans, image_size: Of the pixels: C and the side of the square.
-        classes: K.
-        threads: How many work on a batch.
-
-    Returns:
-        Pixels, uint8 (B, in_chans, rows, columns) -> logits (B, K).
-
-    Raises:
-        UserError, ValueError: If something is missing or broken.
-    """
-    if described is None:
-        return start_graph(made, threads)
-    return ClassifierKernel(described, made, in_chans, image_size, classes, threads)
-
-
 def _read_config(folder: Path, kind: str, device: str) -> dict:
     with computing(folder, *_OF_CONTENTS, RecursionError):
-        if (size := os.path.getsize(folder / CONFIG)) > _MAX_JSON:
-            raise ValueError(f"{CONFIG} has {size:,} bytes of JSON")
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+        if (size := os.path.getsize(folder / layout.CONFIG)) > _MAX_JSON:
+            raise ValueError(f"{layout.CONFIG} has {size:,} bytes of JSON")
+        config = json.loads((folder / layout.CONFIG).read_text(encoding="utf-8"))
         number = config.get("format", 1)
-        found, sums = config["kind"], config["sha256"] if number in READABLE else {}
+        found, sums = config["kind"], config["sha256"] if number in layout.READABLE else {}
         if found not in ("translator", "classifier") or not isinstance(sums, dict):
-            raise ValueError(f"not what {CONFIG} says")
-    if number not in READABLE:
+            raise ValueError(f"not what {layout.CONFIG} says")
+    if number not in layout.READABLE:
         raise UserError(
-            f"{folder}: made by another version of resmlp-mt (format {number!r:.9}, not {FORMAT}); "
-            "export the model again"
+            f"{folder}: made by another version of resmlp-mt (format {number!r:.9}, not "
+            f"{layout.FORMAT}); export the model again"
         )
     if found != kind:
         raise UserError(f"{folder}: an exported {found}, not a {kind}")
@@ -154,7 +113,8 @@ def _read_config(folder: Path, kind: str, device: str) -> dict:
 
 
 def _read_weights(folder: Path, config: dict) -> dict[str, np.ndarray]:
-    return read_arrays(folder / (WEIGHTS if config.get("weight_bits") is None else COMPRESSED))
+    rounded = config.get("weight_bits") is not None
+    return read_arrays(folder / (layout.COMPRESSED if rounded else layout.WEIGHTS))
 
 
 def _check_languages(config: dict) -> None:

@@ -1,10 +1,10 @@
 """A folded translator as a model for fairseq's SequenceGenerator, for rarer searches.
 
-The rows of the decoder are B sentences of M beams each, R = B M. Other shapes as in
-`folded_search.py`.
+Each of the R rows of the decoder is a beam of a sentence, of which several have the same keys and
+values. Other shapes as in `folded_search.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,72 +15,52 @@ from torch import Tensor
 from resmlp_mt.engines.broken import computing
 from resmlp_mt.engines.kernels.decoder import DecoderKernel
 from resmlp_mt.engines.kernels.encoder import EncoderKernel, KeysAndValues
-from resmlp_mt.engines.kernels.step import StepKernel
-from resmlp_mt.engines.search.beams import Beams
-
-_PAST = "past"
+from resmlp_mt.engines.kernels.steps import Steps
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Sources:
-    """What the encoder left, which of the sentences are at work, (B,), and M."""
+    """What the encoder left, and which of the sentences each row has, (R,)."""
 
-    kept: KeysAndValues
-    at_work: np.ndarray
-    beams: int = 1
-
-
-@dataclass
-class _Past:
-    """What runs the steps, and the beams, with the places that they came through."""
-
-    step: StepKernel
-    beams: Beams
-    order: np.ndarray | None = None  # of the beams for the next step
+    memory: KeysAndValues
+    rows: np.ndarray
 
 
-class ExportedEncoder(FairseqEncoder):
-    """Source tokens, padded on the right -> keys and values.
+class _Side:
+    """A side of the model.
 
     Args:
         kernel: What computes.
-        dictionary: The source's.
+        dictionary: The source's, or the target's.
         folder: What messages call the export.
     """
 
-    def __init__(self, kernel: EncoderKernel, dictionary, folder: Path | str):
+    def __init__(self, kernel: EncoderKernel | DecoderKernel, dictionary, folder: Path | str):
         super().__init__(dictionary)
         self.kernel, self.folder = kernel, folder
+
+    def max_positions(self) -> int:
+        """N of the side's A."""
+        return self.kernel.positions
+
+
+class ExportedEncoder(_Side, FairseqEncoder):
+    """Source tokens, padded on the right -> keys and values."""
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> _Sources:
         """Encode the source. (B, S)."""
         tokens = src_tokens.numpy()
         with computing(self.folder):
-            kept = self.kernel(tokens, tokens != self.dictionary.pad())
-        return _Sources(kept, np.arange(len(tokens)))
+            memory = self.kernel(tokens, tokens != self.dictionary.pad())
+        return _Sources(memory, np.arange(len(tokens)))
 
     def reorder_encoder_out(self, encoder_out: _Sources, new_order: Tensor) -> _Sources:
-        """Keep the sentences of these rows of the decoder. (R,)."""
-        sentences, counts = np.unique(new_order.numpy() // encoder_out.beams, return_counts=True)
-        return _Sources(encoder_out.kept, encoder_out.at_work[sentences], counts[0])
-
-    def max_positions(self) -> int:
-        """N of the encoder's A."""
-        return self.kernel.positions
+        """Take the sentences of these rows. (R,)."""
+        return replace(encoder_out, rows=encoder_out.rows[new_order.numpy()])
 
 
-class ExportedDecoder(FairseqIncrementalDecoder):
-    """The last tokens and the past -> log-probabilities of the next tokens.
-
-    Args:
-        kernel: What computes.
-        dictionary: The target's.
-        folder: What messages call the export.
-    """
-
-    def __init__(self, kernel: DecoderKernel, dictionary, folder: Path | str):
-        super().__init__(dictionary)
-        self.kernel, self.folder = kernel, folder
+class ExportedDecoder(_Side, FairseqIncrementalDecoder):
+    """The last tokens and the past -> log-probabilities of the next tokens."""
 
     def forward(
         self, prev_output_tokens: Tensor, encoder_out: _Sources, incremental_state: dict
@@ -90,45 +70,31 @@ class ExportedDecoder(FairseqIncrementalDecoder):
         Args:
             prev_output_tokens: The target so far. (R, t + 1).
             encoder_out: What the encoder returned.
-            incremental_state: Holds the past.
+            incremental_state: Holds the past: "steps", and "order", which rows go on.
 
         Returns:
             Log-probabilities, (R, 1, V); and that there is no attention.
         """
-        past = incremental_state.get(_PAST)
-        if past is None:
-            past = incremental_state[_PAST] = self._begin(encoder_out)
-        step, beams = past.step, past.beams
-        if past.order is not None:
-            before = len(beams.at_work)
-            beams.select(past.order, encoder_out.at_work)
-            if len(beams.at_work) < before:
-                step.bind(None)
-            past.order = None
-        shape = beams.tokens.shape
-        beams.tokens[:] = prev_output_tokens[:, -1].numpy().reshape(shape)
-        log_p = np.empty((*shape, len(self.dictionary)), np.float32)
-        step.answer(log_p=log_p, forced=np.ones(shape[0], bool))
+        rows, past = prev_output_tokens.size(0), incremental_state
+        if "steps" not in past:
+            sizes = 1, 1, self.kernel.positions  # a beam, whose continuations fairseq looks for
+            past["steps"] = Steps(self.kernel, encoder_out.memory, *sizes, at_work=encoder_out.rows)
+        if (order := past.pop("order", None)) is not None:
+            past["steps"].select(order, encoder_out.rows)
+        steps = past["steps"]
+        steps.tokens[:, 0] = prev_output_tokens[:, -1].numpy()
+        steps.scores[:] = 0  # fairseq adds up log-probabilities itself
+        log_p = np.empty((rows, 1, len(self.dictionary)), np.float32)
+        steps.answer(log_p=log_p, forced=np.ones(rows, bool))
         with computing(self.folder):
-            step.run(prev_output_tokens.size(1) - 1)
-        return torch.from_numpy(log_p).flatten(0, 1)[:, None], {"attn": [None]}
-
-    def _begin(self, sources: _Sources) -> _Past:
-        kernel, sizes = self.kernel, (len(sources.at_work), int(sources.beams), 1)
-        about = self.dictionary.eos(), kernel.layers, kernel.channels, kernel.positions
-        beams = Beams(*sizes, *about, kernel.dtype)
-        beams.scores[:] = 0  # fairseq adds up log-probabilities itself
-        return _Past(StepKernel(kernel, sources.kept, beams), beams)
+            steps.run()
+        return torch.from_numpy(log_p), {"attn": [None]}
 
     def reorder_incremental_state_scripting(
         self, incremental_state: dict, new_order: Tensor
     ) -> None:
         """Select hypotheses for the next step. new_order: (R,) indices into the rows."""
-        incremental_state[_PAST].order = new_order.numpy()
-
-    def max_positions(self) -> int:
-        """N of the decoder's A."""
-        return self.kernel.positions
+        incremental_state["order"] = new_order.numpy()
 
 
 class ExportedModel(FairseqEncoderDecoderModel):

@@ -1,4 +1,4 @@
-"""The engine of checkpoints: models that fairseq loaded, on any device."""
+"""The engine of models that have no compiled form: as fairseq loaded them, on any device."""
 
 import threading
 
@@ -6,9 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from resmlp_mt.engines.compiled import CompiledSearch, can_compile
-from resmlp_mt.engines.guides import Guide
-from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.engine import Sentences
 from resmlp_mt.engines.search.generator import Generator, stack
 
 _NOTHING = -100  # where a shorter translation of a batch has no token
@@ -21,9 +19,6 @@ class FairseqSearch(Generator):
         model: The model.
         task: Its translation task, with the dictionaries.
         device: Where to translate: "cpu", "cuda", "cuda:1" ...
-
-    Attributes:
-        compiled: What does plain searches, after `compile`; None for fairseq's own.
     """
 
     def __init__(self, model, task, device: str):
@@ -31,35 +26,10 @@ class FairseqSearch(Generator):
         super().__init__([model.to(device)], symbols, pad, device)
         self.model = model
         self.source_positions = model.encoder.max_positions()
-        self.compiled: CompiledSearch | None = None
         self._attending = threading.Lock()  # the decoder is told by an attribute, for all threads
 
-    def compile(self) -> None:
-        """Do plain searches in compiled code, where it takes the model, with its weights of now."""
-        self.compiled = None
-        if can_compile(self.model):
-            symbols = self.symbols
-            banned = [symbols.pad(), symbols.unk()]
-            self.compiled = CompiledSearch(
-                self.model, self.model.encoder.dictionary, symbols, banned
-            )
-
-    def search(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
-        """As `Engine.search`."""
-        # Longer sources than it was trained for a model takes or refuses by itself.
-        fit = max(map(len, sources)) <= self.source_positions
-        if self.compiled and options.is_plain and fit:
-            found = self.compiled.find(sources, options, guides)
-            return [[(beam.tokens, beam.score) for beam in beams] for beams in found]
-        return super().search(sources, options, guides)
-
     @torch.no_grad()
-    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+    def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
         """As `Engine.attend`."""
         told = self._shift(targets)
         tokens = torch.from_numpy(np.tile(source, (len(targets), 1))).to(self.device)
@@ -75,7 +45,7 @@ class FairseqSearch(Generator):
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
 
     @torch.no_grad()
-    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
         """As `Engine.score`."""
         tokens, told = stack(sources, self.pad).to(self.device), self._shift(targets)
         lengths = torch.tensor(list(map(len, sources)), device=self.device)

@@ -1,26 +1,21 @@
-"""Beam search with a folded translator in compiled code.
-
-It finds what fairseq's SequenceGenerator finds. Beams share their past: what a position leaves for
-the mixers is kept where it was computed, and a beam is the list of places that it came through. So
-nothing is reordered, and dropping a sentence costs no more than its keys and values.
+"""Beam search with a folded translator in compiled code: finds what fairseq's generator finds.
 
 Shapes as in `nn/__init__.py`. Besides, M is beams of a sentence, and K symbols to choose from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
 from resmlp_mt.engines.broken import computing
-from resmlp_mt.engines.guides import Guide, check_room
+from resmlp_mt.engines.guides import check_room
 from resmlp_mt.engines.kernels.decoder import DecoderKernel
-from resmlp_mt.engines.kernels.encoder import EncoderKernel, KeysAndValues
-from resmlp_mt.engines.kernels.step import StepKernel
+from resmlp_mt.engines.kernels.encoder import EncoderKernel
+from resmlp_mt.engines.kernels.steps import Found, Steps
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.beams import Beams, Found
+from resmlp_mt.engines.search.engine import Beams, Guides, Sentences
 from resmlp_mt.engines.search.shortlist import Choice, Shortlist
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.errors import UserError
@@ -31,8 +26,6 @@ _MORE = (
     "more than a plain beam search (samples, no repeats, constraints, a glossary, temperature, "
     "ensembles)"
 )
-# Share of finished sentences from which on it pays to drop them.
-_WORTH_DROPPING = 0.2
 # Between two questions whether a search is still wanted: steps, and beams that go a step.
 _STEPS_UNASKED = 16
 _ROWS_UNASKED = 1000
@@ -50,70 +43,49 @@ def _explained(compute: Callable) -> Callable:
 
 
 class FoldedSearch:
-    """Translates batches of token indices.
+    """Translates batches of token indices with a folded model, laid out for the compiled code.
 
     Args:
-        encoder, decoder: What computes.
+        config: As `describe_translator` made it.
+        arrays: The weights that these name, and what `describe_mixing` returned.
         source_dictionary, target_dictionary: A `Vocabulary` each, or a `Dictionary` of fairseq.
+        preview: As for `DecoderKernel`.
         shortlist: The arrays of a `Shortlist`, of which the translations of a sentence choose.
         folder: What messages call the export.
+        unknown: Whether translations may hold <unk>.
 
     Attributes:
         source_positions, target_positions: N of both sides, the end of a sentence included.
 
     Raises:
-        ValueError: If the shortlist does not fit.
+        ValueError: If something does not fit.
+        UserError: If there is no compiled code.
     """
 
     device = "cpu"
 
     def __init__(
         self,
-        encoder: EncoderKernel,
-        decoder: DecoderKernel,
-        source_dictionary,
-        target_dictionary,
-        shortlist: dict[str, np.ndarray] | None = None,
-        folder: Path | str = "the model",
-    ):
-        self.encoder, self.decoder, self.folder = encoder, decoder, folder
-        self.dictionaries = source_dictionary, target_dictionary
-        self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
-        self.symbols = len(target_dictionary)
-        self.source_positions, self.target_positions = encoder.positions, decoder.positions
-        self.shortlist = shortlist and Shortlist(shortlist, decoder.select, *self.dictionaries)
-
-    @classmethod
-    def from_description(
-        cls,
         config: dict,
         arrays: dict[str, np.ndarray],
         source_dictionary,
         target_dictionary,
-        banned: list[int],
         preview: dict[str, np.ndarray] | None = None,
-        **others,
-    ) -> Self:
-        """Lay a folded model out for the compiled code.
-
-        Args:
-            config: "decoder" and "encoder", as `describe_decoder` and `describe_encoder` wrote
-                them, and N of both: "source_positions" and "target_positions".
-            arrays: The weights that these name, and what `describe_mixing` returned.
-            source_dictionary, target_dictionary, others: As for the class.
-            banned: Symbols that no translation has.
-            preview: As for `DecoderKernel`.
-
-        Raises:
-            ValueError: If something does not fit.
-            UserError: If there is no compiled code.
-        """
-        symbols, end = len(target_dictionary), target_dictionary.eos()
-        sizes = symbols, config["target_positions"]
-        decoder = DecoderKernel(config["decoder"], arrays, *sizes, banned, end, preview)
-        sizes = len(source_dictionary), config["source_positions"], decoder.sides
-        encoder = EncoderKernel(config["encoder"], arrays, *sizes)
-        return cls(encoder, decoder, source_dictionary, target_dictionary, **others)
+        shortlist: dict[str, np.ndarray] | None = None,
+        folder: Path | str = "the model",
+        unknown: bool = False,
+    ):
+        self.folder, self.dictionaries = folder, (source_dictionary, target_dictionary)
+        self.pad, self.end = source_dictionary.pad(), target_dictionary.eos()
+        self.symbols = len(target_dictionary)
+        self.source_positions = config["source_positions"]
+        self.target_positions = config["target_positions"]
+        banned = [target_dictionary.pad()] + [target_dictionary.unk()] * (not unknown)
+        sizes = self.symbols, self.target_positions
+        self.decoder = DecoderKernel(config["decoder"], arrays, *sizes, banned, self.end, preview)
+        sizes = len(source_dictionary), self.source_positions, self.decoder.sides
+        self.encoder = EncoderKernel(config["encoder"], arrays, *sizes)
+        self.shortlist = shortlist and Shortlist(shortlist, self.decoder.select, *self.dictionaries)
 
     @cached_property
     def model(self):
@@ -131,12 +103,7 @@ class FoldedSearch:
         module = import_with_fairseq("resmlp_mt.engines.search.generator", _MORE)
         return module.Generator([self.model], self.dictionaries[1], self.pad, self.device)
 
-    def search(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
+    def search(self, sources: Sentences, options: SearchOptions, guides: Guides = None) -> Beams:
         """As `Engine.search`.
 
         What is more than a beam search with forced beginnings, fairseq's generator does with the
@@ -154,15 +121,12 @@ class FoldedSearch:
         ]
 
     @_explained
-    def _generate(self, *asked) -> list[list[tuple[np.ndarray, float]]]:
+    def _generate(self, *asked) -> Beams:
         return self.generator.search(*asked)
 
     @_explained
     def find(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
+        self, sources: Sentences, options: SearchOptions, guides: Guides = None
     ) -> list[list[Found]]:
         """`search` for a plain beam search, with the log-probabilities of each beam's tokens."""
         if not (self.shortlist and options.shortlist):
@@ -179,9 +143,9 @@ class FoldedSearch:
 
     def _search(
         self,
-        sources: list[np.ndarray],
+        sources: Sentences,
         options: SearchOptions,
-        guides: list[Guide] | None,
+        guides: Guides,
         shortlist: Shortlist | None,
     ) -> list[list[Found]]:
         prefixes = [guide.prefix for guide in guides or ()]
@@ -192,90 +156,77 @@ class FoldedSearch:
         check_room(guides or [], longest)
         # Enough that M beams can go on whatever is banned: padding, <unk>, at first the end.
         width = min(2 * options.beam + 3, symbols)
-        beams = self._start_beams(len(sources), options.beam, width, longest + 1)
-        step = StepKernel(self.decoder, self._encode(sources), beams, choice)
-        position = max(map(len, prefixes), default=0)
-        if position:
-            choice = self._force(step, beams, prefixes, choice)
-        while position < longest and beams.unfinished.any():
+        steps = self._start(sources, options.beam, width, longest + 1, choice)
+        if any(map(len, prefixes)):
+            self._force(steps, prefixes)
+        while steps.steps < longest and steps.unfinished.any():
             check_wanted()
-            steps = min(_STEPS_UNASKED, _ROWS_UNASKED // (len(beams.unfinished) * options.beam))
-            until = min(position + max(1, steps), longest)
-            position = step.search(position, until, _count_enough(beams))
-            choice = _drop_finished(step, beams, choice)
-        if beams.unfinished.any():
-            step.run(longest)
-            beams.end_all()
-            step.advance(longest)
-        return beams.collect(options.lenpen)
+            rows = len(steps.unfinished) * options.beam
+            unasked = max(1, min(_STEPS_UNASKED, _ROWS_UNASKED // rows))
+            steps.search(min(steps.steps + unasked, longest))
+        if steps.unfinished.any():
+            steps.run()
+            steps.end_all()
+            steps.advance()
+        return steps.collect(options.lenpen)
 
-    def _force(
-        self,
-        step: StepKernel,
-        beams: Beams,
-        prefixes: list[np.ndarray],
-        choice: Choice | None,
-    ) -> Choice | None:
-        """Run the steps of the forced beginnings. Returns the choice of those still at work."""
-        symbols = len(choice.candidates) if choice else self.symbols
+    def _force(self, steps: Steps, prefixes: Sentences) -> None:
+        """Run the steps of the forced beginnings."""
+        symbols = len(steps.choice.candidates) if steps.choice else self.symbols
         for position in range(max(map(len, prefixes))):
             check_wanted()
-            log_p = np.empty((*beams.tokens.shape, symbols), np.float32)
-            forced = [len(prefixes[sentence]) > position for sentence in beams.at_work]
-            step.answer(log_p=log_p, forced=np.array(forced))
-            step.run(position)
-            tokens = [prefix[position : position + 1] for prefix in prefixes]
-            beams.force(tokens, log_p, choice and choice.candidates)
-            step.advance(position)
-            choice = _drop_finished(step, beams, choice)
-        step.bind(choice)  # which need not answer log_p any more
-        return choice
+            log_p = np.empty((*steps.tokens.shape, symbols), np.float32)
+            forced = [len(prefixes[sentence]) > position for sentence in steps.at_work]
+            steps.answer(log_p=log_p, forced=np.array(forced))
+            steps.run()
+            steps.force([prefix[position : position + 1] for prefix in prefixes], log_p)
+            steps.advance()
+        steps.bind()  # which need not answer log_p any more
 
     @_explained
-    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+    def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
         """As `Engine.attend`.
 
         Raises:
             UserError: If a translation is too long for the model, or a token of it is not in the
                 dictionary.
         """
-        steps = self._count_steps(targets)
-        beams = self._start_beams(1, len(targets), 1, steps)
-        step = StepKernel(self.decoder, self._encode([source]), beams)
-        queries = np.empty((steps, 1, len(targets), self.decoder.channels), np.float32)
-        for position, query in enumerate(queries):
-            step.answer(query=query)
-            step.run(position)
-            beams.tokens[0] = [t[position] if position < len(t) else self.end for t in targets]
-        heads, _, width = step.keys.shape
-        queries = queries.reshape(steps, len(targets), heads, width).transpose(1, 2, 0, 3)
-        scores = queries @ step.keys.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
+        steps = self._start([source], len(targets), 1, self._count_steps(targets))
+        query = np.empty((len(targets), self.decoder.channels), np.float32)
+        steps.answer(query=query)
+        queries = np.stack([query.copy() for _ in self._follow(steps, targets)])
+        heads, _, width = steps.keys.shape
+        queries = queries.reshape(*queries.shape[:2], heads, width).transpose(1, 2, 0, 3)
+        scores = queries @ steps.keys.swapaxes(1, 2) * width**-0.5  # (M, E, T, S)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = (weights / weights.sum(-1, keepdims=True)).mean(1)
         return [rows[: len(t) + 1] for rows, t in zip(weights, targets, strict=True)]
 
     @_explained
-    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
         """As `Engine.score`. The shortlist and the preview leave nothing out here.
 
         Raises:
             UserError: As `attend`.
         """
-        steps = self._count_steps(targets)
-        beams = self._start_beams(len(sources), 1, 1, steps)
-        step = StepKernel(self.decoder, self._encode(sources), beams)
+        steps = self._start(sources, 1, 1, self._count_steps(targets))
         log_p = np.empty((len(sources), 1, self.symbols), np.float32)
-        step.answer(log_p=log_p, forced=np.ones(len(sources), bool))
+        steps.answer(log_p=log_p, forced=np.ones(len(sources), bool))
         rows, lengths = np.arange(len(sources)), np.array(list(map(len, targets)))
         total = np.zeros(len(sources))
-        for position in range(steps):
-            step.run(position)
-            meant = [t[position] if position < len(t) else self.end for t in targets]
+        for position, meant in enumerate(self._follow(steps, targets)):
             total += np.where(position <= lengths, log_p[rows, 0, meant], 0)
-            beams.tokens[:, 0] = meant
         return total
 
-    def _count_steps(self, targets: list[np.ndarray]) -> int:
+    def _follow(self, steps: Steps, targets: Sentences) -> Iterator[list[int]]:
+        """Run the steps of given translations. Yield behind each what comes next in all of them."""
+        for position in range(steps.longest):
+            steps.run()
+            meant = [t[position] if position < len(t) else self.end for t in targets]
+            yield meant
+            steps.tokens.flat = meant
+
+    def _count_steps(self, targets: Sentences) -> int:
         """How many steps lead through all translations and their ends."""
         self._check_symbols(targets)
         steps = 1 + max(map(len, targets))
@@ -286,33 +237,23 @@ class FoldedSearch:
             )
         return steps
 
-    def _check_symbols(self, targets: list[np.ndarray]) -> None:
+    def _check_symbols(self, targets: Sentences) -> None:
         # Once for all steps: compiled code looks tokens up wherever they point.
         for target in targets:
             if len(target) and not 0 <= target.min() <= target.max() < self.symbols:
                 raise UserError(f"tokens {target}, of {self.symbols} in the dictionary")
 
-    def _start_beams(self, sentences: int, beam: int, width: int, longest: int) -> Beams:
-        decoder = self.decoder
-        sizes = decoder.layers, decoder.channels, longest
-        return Beams(sentences, beam, width, self.end, *sizes, decoder.dtype)
-
-    def _encode(self, sources: list[np.ndarray]) -> KeysAndValues:
+    def _start(
+        self,
+        sources: Sentences,
+        beam: int,
+        width: int,
+        longest: int,
+        choice: Choice | None = None,
+    ) -> Steps:
+        """Encode a batch; arguments as for `Steps`."""
         tokens = np.full((len(sources), max(map(len, sources))), self.pad)
         for row, source in zip(tokens, sources, strict=True):
             row[: len(source)] = source
-        return self.encoder(tokens, tokens != self.pad)
-
-
-def _count_enough(beams: Beams) -> int:
-    """Unfinished sentences at which it pays to drop the others."""
-    return int((1 - _WORTH_DROPPING) * len(beams.unfinished))
-
-
-def _drop_finished(step: StepKernel, beams: Beams, choice: Choice | None) -> Choice | None:
-    """Drop finished sentences where that pays. Returns the choice of the others."""
-    if 0 < np.count_nonzero(beams.unfinished) <= _count_enough(beams):
-        choice = choice and choice.keep(beams.unfinished)
-        beams.drop_finished()
-        step.bind(choice)
-    return choice
+        memory = self.encoder(tokens, tokens != self.pad)
+        return Steps(self.decoder, memory, beam, width, longest, choice)

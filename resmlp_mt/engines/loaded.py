@@ -1,13 +1,11 @@
 """What `from_pretrained` loads: it can be closed, copied, and pickled for pools of processes."""
 
 import threading
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
 
-# A pool pickles its function anew for every task, and forgets it behind each.
-_unpickled: dict[tuple, "Loaded"] = {}
 _loading = threading.Lock()
-_MOST_UNPICKLED = 4
 
 
 class Loaded:
@@ -48,15 +46,14 @@ def _load_once(kind: type[Loaded], places: str | tuple[str, ...], *arguments: An
     It is loaded again where its files have changed.
     """
     models = [places] if isinstance(places, str) else places
-    key = kind, places, *arguments, *map(_tell_version, models)
     with _loading:
-        kept = _unpickled.pop(key, None)
-        if kept is None:
-            kept = kind.from_pretrained(places, *arguments)
-        _unpickled[key] = kept  # behind all others
-        while len(_unpickled) > _MOST_UNPICKLED:
-            del _unpickled[next(iter(_unpickled))]
-    return kept.__copy__()
+        return _load(kind, places, arguments, tuple(map(_tell_version, models))).__copy__()
+
+
+@lru_cache(4)
+def _load(kind: type[Loaded], places: str | tuple[str, ...], arguments: tuple, _: tuple) -> Loaded:
+    # A pool pickles its function anew for every task, and forgets it behind each.
+    return kind.from_pretrained(places, *arguments)
 
 
 def _tell_version(model: str) -> tuple:

@@ -9,26 +9,7 @@ from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_with_fairseq
-from resmlp_mt.files.finding import find_export, locate_model
-
-
-def import_engines(models: Sequence[str | Path], device: str = "auto") -> None:
-    """Import what models need, which takes seconds for checkpoints, before anything else is done.
-
-    Args:
-        models, device: As for `Translator.from_pretrained`.
-
-    Raises:
-        UserError: If that is not installed, or a model is not there.
-    """
-    for model in models:
-        locate_model(model, "text")
-    if not all(find_export(model, device) for model in models):
-        _import_trained()
-
-
-def _import_trained():
-    return import_with_fairseq("resmlp_mt.engines.trained", "a checkpoint (not an export)")
+from resmlp_mt.files.finding import find_export
 
 
 def load_engine(
@@ -53,22 +34,19 @@ def load_engine(
                 f"{name}: its languages, dictionaries or subwords are not those of {models[0]}; "
                 "only models that were trained on the same prepared data can translate together"
             )
-    if all(exported):
-        threads = threads or count_threads()
-    elif threads is not None:  # within a batch
+    side_by_side = (threads or count_threads()) if all(exported) else 1
+    if not all(exported) and threads is not None:  # within a batch
         import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
-    side_by_side = (threads or 1) if all(exported) else 1
     if len(models) == 1:
-        if not exported[0]:
-            engines[0].compile()
         return engines[0], codec, side_by_side
-    ensemble = import_with_fairseq("resmlp_mt.engines.search.ensemble", "an ensemble")
+    generator = import_with_fairseq("resmlp_mt.engines.search.generator", "an ensemble")
     symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
-    return ensemble.Ensemble(engines, symbols, pad), codec, side_by_side
+    return generator.Ensemble(engines, symbols, pad), codec, side_by_side
 
 
 def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
     if export := find_export(model, device):
         return load_exported_translator(export, device)
-    return _import_trained().load_trained(model, device)
+    trained = import_with_fairseq("resmlp_mt.engines.trained", "a checkpoint (not an export)")
+    return trained.load_trained(model, "text", device)

@@ -56,43 +56,35 @@ class SearchOptions:
     shortlist: bool = True
 
     def __post_init__(self):
-        self._check("sampling", isinstance(self.sampling, bool), TRUE_OR_FALSE)
+        check, whole, number = self._check, is_count, _is_number
+        check("sampling", isinstance(self.sampling, bool), TRUE_OR_FALSE)
         if self.beam is None:
             object.__setattr__(self, "beam", self.nbest if self.sampling else 5)
-        self._check("beam", is_count(self.beam, 1), FROM_1)
-        if self.sampling:
-            rule = "must be left out: with sampling, nbest says how many"
-            self._check("beam", self.beam == self.nbest, rule)
-        within = is_count(self.nbest, 1) and self.nbest <= self.beam
-        self._check("nbest", within, f"must be a whole number from 1 to the beam of {self.beam}")
+        check("beam", whole(self.beam, 1), FROM_1)
+        said = "must be left out: with sampling, nbest says how many"
+        check("beam", not self.sampling or self.beam == self.nbest, said)
+        said = f"must be a whole number from 1 to the beam of {self.beam}"
+        check("nbest", whole(self.nbest, 1) and self.nbest <= self.beam, said)
         # Beyond these, powers of lengths and quotients of logits are no numbers in 32 bits.
-        within = _is_number(self.lenpen, -10, 10)
-        self._check("lenpen", within, "must be a number from -10 to 10")
-        self._check("max_len_a", _is_number(self.max_len_a), "must be a number, 0 or more")
-        self._check("max_len_b", is_count(self.max_len_b), FROM_0)
-        self._check("max_len_b", self.max_len_a > 0 or self.max_len_b > 0, "leaves no room")
+        check("lenpen", number(self.lenpen, -10, 10), "must be a number from -10 to 10")
+        check("max_len_a", number(self.max_len_a), "must be a number, 0 or more")
+        check("max_len_b", whole(self.max_len_b), FROM_0)
+        check("max_len_b", self.max_len_a > 0 or self.max_len_b > 0, "leaves no room")
         size = self.no_repeat_ngram_size
-        self._check("no_repeat_ngram_size", is_count(size) and size != 1, "must be 0, or 2 or more")
-        within = _is_number(self.temperature, 0.001)
-        self._check("temperature", within, "must be a number, 0.001 or more")
-        self._check("seed", is_count(self.seed), FROM_0)
-        self._check("shortlist", isinstance(self.shortlist, bool), TRUE_OR_FALSE)
-        self._check_choice()
-
-    def _check_choice(self) -> None:
-        """Check the options that choose among subwords."""
+        check("no_repeat_ngram_size", whole(size) and size != 1, "must be 0, or 2 or more")
+        check("temperature", number(self.temperature, 0.001), "must be a number, 0.001 or more")
+        check("seed", whole(self.seed), FROM_0)
+        check("shortlist", isinstance(self.shortlist, bool), TRUE_OR_FALSE)
         for name in ("sampling_topk", "sampling_topp"):
-            self._check(name, self.sampling or getattr(self, name) is None, "needs sampling")
-        if self.sampling_topk is not None:
-            self._check("sampling_topk", is_count(self.sampling_topk, 1), FROM_1)
-        if self.sampling_topp is not None:
-            right = _is_number(self.sampling_topp, most=1) and self.sampling_topp > 0
-            self._check("sampling_topp", right, "must be a number above 0 and at most 1")
-            self._check("sampling_topp", self.sampling_topk is None, "goes without sampling_topk")
+            check(name, self.sampling or getattr(self, name) is None, "needs sampling")
+        topk, topp = self.sampling_topk, self.sampling_topp
+        check("sampling_topk", topk is None or whole(topk, 1), FROM_1)
+        right = topp is None or number(topp, most=1) and topp > 0
+        check("sampling_topp", right, "must be a number above 0 and at most 1")
+        check("sampling_topp", topp is None or topk is None, "goes without sampling_topk")
         known = self.constraints in (None, "ordered", "unordered")
-        self._check("constraints", known, "must be ordered or unordered")
-        if self.constraints:
-            self._check("constraints", not self.sampling, "cannot be kept by sampling")
+        check("constraints", known, "must be ordered or unordered")
+        check("constraints", not (self.constraints and self.sampling), "cannot be kept by sampling")
 
     @property
     def is_plain(self) -> bool:

@@ -9,58 +9,54 @@ import torch
 from resmlp_mt.checkpoints.device import choose_device
 from resmlp_mt.checkpoints.loading import (
     TrainedClassifier,
+    TrainedTranslator,
     load_classifier,
     load_translator,
     read_checkpoint,
 )
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.data.crops import Cut
+from resmlp_mt.engines.compiled import CompiledSearch, can_compile
 from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.nn.attention import expect_new_shapes
 
 
-def load_trained(model: str | Path, device: str) -> tuple[FairseqSearch, TextCodec]:
-    """The engine and the codec of a checkpoint.
+def load_trained(model: str | Path, kind: str, device: str) -> tuple:
+    """What a `Translator` or a `Classifier` is made of, from a checkpoint.
 
     Args:
-        model: As for `find_checkpoint`.
+        model, kind: As for `find_checkpoint`.
         device: As for `choose_device`.
 
     Raises:
-        UserError: If something is missing, broken, or does not fit together.
+        UserError: If something is missing or broken, does not fit together, or is of another kind.
     """
-    trained = load_translator(*read_checkpoint(model, "text"))
-    engine = FairseqSearch(trained.model, trained.task, choose_device(str(device)))
+    read = read_checkpoint(model, kind)
+    if kind == "text":
+        return wrap_translator(load_translator(*read), device)
+    return wrap_classifier(load_classifier(*read), device)
+
+
+def wrap_translator(
+    trained: TrainedTranslator, device: str
+) -> tuple[CompiledSearch | FairseqSearch, TextCodec]:
+    """The engine and the codec of a translator. Compiled code sees no later changes of weights."""
+    task, model = trained.task, trained.model.to(device := choose_device(str(device)))
+    dictionaries = task.source_dictionary, task.target_dictionary
+    if can_compile(model):
+        engine = CompiledSearch(model, *dictionaries)
+    else:
+        engine = FairseqSearch(model, task, device)
     if engine.device.startswith("cuda"):
         expect_new_shapes()
-    dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
     languages = trained.source, trained.target
     return engine, TextCodec.from_folder(trained.folder, languages, dictionaries)
-
-
-def load_trained_classifier(
-    model: str | Path, device: str
-) -> tuple[Callable[[np.ndarray], np.ndarray], Cut, list[str]]:
-    """What a `Classifier` is made of, from a checkpoint.
-
-    Args:
-        model, device: As for `load_trained`.
-
-    Raises:
-        UserError: If something is missing or broken, or the model is no classifier.
-    """
-    return wrap_classifier(load_classifier(*read_checkpoint(model, "images")), device)
 
 
 def wrap_classifier(
     trained: TrainedClassifier, device: str
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Cut, list[str]]:
-    """The same of a classifier that was loaded. Whoever changes its weights changes what it says.
-
-    Args:
-        trained: The classifier.
-        device: As for `choose_device`.
-    """
+    """What a classifier is made of. Whoever changes its weights later changes what it says."""
     device = choose_device(device)
     network, normalise = trained.model.to(device), trained.task.normalise.to(device)
 

@@ -45,28 +45,24 @@ def can_fold(model: nn.Module) -> bool:
     """Whether all parts of a classifier have a folded form."""
     if not isinstance(model, ImageModel) or len(model.stages) != 1:
         return False
-    (stage,), pool = model.stages, model.pool
+    (stage,), stem, pool = model.stages, model.stem, model.pool
     layers = pool.layers if isinstance(pool, ClassMLP) else []
+    known = [(stem, PatchEmbedding), (stage.downsample, nn.Identity), (model.head, nn.Linear)]
+    known += [(block, ResMLPBlock) for block in stage.blocks] + [(pool, (AveragePooling, ClassMLP))]
     return (
-        isinstance(model.stem, PatchEmbedding)
-        and isinstance(model.stem.norm, nn.Identity)
-        and isinstance(stage.downsample, nn.Identity)
-        and all(isinstance(block, ResMLPBlock) and _has_folds(block) for block in stage.blocks)
-        and all(_mixes_plainly(block) for block in stage.blocks)
-        and all(map(_has_folds, layers))
-        and isinstance(pool, (AveragePooling, ClassMLP))
+        all(isinstance(part, kinds) for part, kinds in known)
+        and isinstance(stem.norm, nn.Identity)
         and isinstance(pool.norm, FOLDED_NORMS)
-        and isinstance(model.head, nn.Linear)
+        and all(map(_has_folds, [*stage.blocks, *layers]))
+        and all(map(_mixes_plainly, stage.blocks))
     )
 
 
 def _has_folds(block: nn.Module) -> bool:
     """Whether the norms, the scales and the channel MLP of a block can be folded."""
     return (
-        isinstance(block.norm_1, FOLDED_NORMS)
-        and isinstance(block.norm_2, FOLDED_NORMS)
-        and isinstance(block.scale_1, LayerScale)
-        and isinstance(block.scale_2, LayerScale)
+        all(isinstance(norm, FOLDED_NORMS) for norm in (block.norm_1, block.norm_2))
+        and all(isinstance(scale, LayerScale) for scale in (block.scale_1, block.scale_2))
         and isinstance(block.mix_channels, ChannelMLP)
         and isinstance(block.mix_channels.fc1, nn.Linear)
     )

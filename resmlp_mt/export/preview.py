@@ -6,6 +6,9 @@ directions, so W may be much smaller than C. A plain decomposition of E, as in t
 more numbers.
 """
 
+from collections.abc import Iterator
+from itertools import islice
+
 import numpy as np
 import torch
 from fairseq.data.data_utils import collate_tokens
@@ -58,14 +61,12 @@ def _take_evenly(text: ParallelText) -> list[tuple[str, str]]:
 
     Those without words do not count.
     """
-    kept, stride = [], 1
-    pairs = (pair for pair in text.read() if all(side.strip() for side in pair))
-    for number, pair in enumerate(pairs):
-        if number % stride == 0:
-            kept.append(pair)
-        if len(kept) == 2 * _PAIRS:
-            kept, stride = kept[::2], 2 * stride
-    return kept
+
+    def read() -> Iterator[tuple[str, str]]:
+        return (pair for pair in text.read() if all(side.strip() for side in pair))
+
+    stride = max(1, sum(1 for _ in read()) // _PAIRS)
+    return list(islice(read(), 0, None, stride))
 
 
 @torch.no_grad()

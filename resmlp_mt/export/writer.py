@@ -26,32 +26,19 @@ from resmlp_mt.export.folded_classifier import fold_or_trace
 from resmlp_mt.export.parallel_text import ParallelText
 from resmlp_mt.export.preview import learn_preview
 from resmlp_mt.export.shortlist import ShortlistText, learn_shortlist
-from resmlp_mt.files.export_layout import (
-    CLASSIFIER,
-    COMPRESSED,
-    CONFIG,
-    FORMAT,
-    MIXING,
-    PREVIEW,
-    SHORTLIST,
-    WEIGHTS,
-)
+from resmlp_mt.files import export_layout as layout
 from resmlp_mt.files.kinds import is_of_images
 from resmlp_mt.files.output import whole_folder
 from resmlp_mt.files.sums import sum_files
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.translation import ResMLPModel
 from resmlp_mt.models.translation.folded import (
-    describe_decoder,
-    describe_encoder,
     describe_mixing,
+    describe_translator,
     find_unfolded,
     mixes_alike,
 )
 
-_MADE = (MIXING, WEIGHTS, COMPRESSED, SHORTLIST, PREVIEW, CLASSIFIER, *BESIDE)
-# What exports of format 5 have, too, which may be made anew.
-_MADE_BEFORE = "encoder.onnx", "step.onnx", "step-shortlist.onnx", "select.onnx"
 BITS = range(4, 9)  # of weights in int8
 _GZIP = zlib.MAX_WBITS + 16  # the format that zlib shall write
 
@@ -91,18 +78,18 @@ def export_model(
     else:
         export = partial(_export_translator, shortlist=shortlist, preview=preview)
         trained = load_translator(path, state)
-    with whole_folder(out, CONFIG, *_MADE, *_MADE_BEFORE) as new:
+    with whole_folder(out, layout.CONFIG, *layout.MADE, *BESIDE) as new:
         shared = SharedWeights(weight_bits or BITS[-1])
-        config = {"format": FORMAT} | export(trained, new, int8, shared)
+        config = {"format": layout.FORMAT} | export(trained, new, int8, shared)
         if shared.arrays and weight_bits:
-            (new / COMPRESSED).write_bytes(_compress(save(shared.arrays)))
+            (new / layout.COMPRESSED).write_bytes(_compress(save(shared.arrays)))
         elif shared.arrays:
-            (new / WEIGHTS).write_bytes(save(shared.arrays))
+            (new / layout.WEIGHTS).write_bytes(save(shared.arrays))
         elif weight_bits:
             raise UserError("--weight-bits: the weights of this classifier lie within its graph")
         config |= {"int8": int8, "weight_bits": weight_bits}
         config["sha256"] = sum_files(new, sorted(path.name for path in new.iterdir()))
-        (new / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+        (new / layout.CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def _compress(data: bytes) -> bytes:
@@ -123,25 +110,20 @@ def _export_translator(
     preview: ParallelText | None,
 ) -> dict:
     _refuse_unfolded(trained.model)
-    encoder, decoder = trained.model.encoder, trained.model.decoder
-    symbols = trained.task.target_dictionary
-    described = {
-        "encoder": describe_encoder(encoder, decoder, int8, shared),
-        "decoder": describe_decoder(decoder, int8, shared),
-    }
+    described = describe_translator(trained.model, int8, shared)
     if shortlist or preview:
-        dictionaries = trained.task.source_dictionary, symbols
+        dictionaries = trained.task.source_dictionary, trained.task.target_dictionary
         languages = trained.source, trained.target
         codec = TextCodec.from_folder(trained.folder, languages, dictionaries)
     if shortlist:
-        (out / SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
+        (out / layout.SHORTLIST).write_bytes(save(learn_shortlist(shortlist, codec)))
     if preview:
-        (out / PREVIEW).write_bytes(save(learn_preview(preview, trained.model, codec)))
+        (out / layout.PREVIEW).write_bytes(save(learn_preview(preview, trained.model, codec)))
     # Not `save_file`, whose file only its owner may read: a service may run as another user.
     mixing = describe_mixing(trained.model)
     if int8:  # half the size, and still more exact than the products
         mixing = {name: array.astype(np.float16) for name, array in mixing.items()}
-    (out / MIXING).write_bytes(save(mixing))
+    (out / layout.MIXING).write_bytes(save(mixing))
     for lang in (trained.source, trained.target):
         shutil.copy(trained.folder / f"dict.{lang}.txt", out)
         shutil.copy(find_subwords(trained.folder, lang), out)
@@ -151,8 +133,6 @@ def _export_translator(
         "kind": "translator",
         "source_lang": trained.source,
         "target_lang": trained.target,
-        "source_positions": encoder.longest,
-        "target_positions": decoder.longest,
         **described,
         "shortlist": shortlist and {"best": shortlist.best, "first": shortlist.first},
         "preview": preview is not None,
@@ -181,7 +161,7 @@ def _export_classifier(
     about = cfg.mean, cfg.std, cfg.image_size, int8, shared
     described, graph = fold_or_trace(trained.model, *about)
     if graph:
-        (out / CLASSIFIER).write_bytes(graph)
+        (out / layout.CLASSIFIER).write_bytes(graph)
     return {
         "kind": "classifier",
         "classes": trained.classes,

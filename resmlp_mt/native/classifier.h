@@ -1,5 +1,5 @@
-/* A classifier, as Python hands it over: resmlp_mt/engines/kernels/classifier.py has the same
- * structures. N patches, C channels, K classes. Rows of channels are padded to whole blocks with
+/* A classifier, as Python hands it over: resmlp_mt/engines/kernels/structures.py reads the
+ * structures from here. N patches, C channels, K classes. Rows of channels are padded to whole blocks with
  * zeros; `stride` is that many numbers. */
 #ifndef CLASSIFIER_H
 #define CLASSIFIER_H

@@ -1,5 +1,5 @@
-/* A decoder, as Python hands it over: resmlp_mt/engines/kernels/decoder.py has the same
- * structures. */
+/* A decoder, as Python hands it over: resmlp_mt/engines/kernels/structures.py reads the
+ * structures from here. */
 #ifndef DECODER_H
 #define DECODER_H
 

@@ -1,5 +1,5 @@
-/* An encoder, as Python hands it over: resmlp_mt/engines/kernels/encoder.py has the same
- * structures. C channels, H mixing heads, N positions, D layers and E heads of the attention to the
+/* An encoder, as Python hands it over: resmlp_mt/engines/kernels/structures.py reads the
+ * structures from here. C channels, H mixing heads, N positions, D layers and E heads of the attention to the
  * source. Rows of channels are padded to whole blocks with zeros; `stride` is that many numbers. */
 #ifndef ENCODER_H
 #define ENCODER_H

@@ -60,7 +60,7 @@ def find_alternatives(
             best |= {tuple(beams[0][0]): beams[0] for beams in found}
         beams = sorted(best.values(), key=lambda pair: -pair[1])
         found = translator.describe(segment, beams, options.nbest, attention)
-        yield found or [translator.writer.copy(segment, attention, lost=True)]
+        yield found or [translator.leave(segment, attention, lost=True)]
 
 
 def _find_following(

@@ -38,13 +38,7 @@ def choose_search(options: SearchOptions | None, named: dict[str, Any], held: st
 class ReadingOptions:
     """How lines are read and put into batches, whatever is searched for.
 
-    Attributes:
-        batch_tokens: Source subwords in a batch, padding included.
-        buffer_size: Lines that are sorted by length and batched together.
-        split_sentences: Cut lines into sentences. None: where the model wants it.
-        recase: Read what is in capitals in lower case, and translate it to capitals.
-        attention: Find the attention of the translations too.
-        first: Number of the first line.
+    Attributes: as the arguments of `Translator.translate_nbest`.
 
     Raises:
         ValueError: If one of them is impossible; the message begins with its name and value.
@@ -58,17 +52,14 @@ class ReadingOptions:
     first: int
 
     def __post_init__(self):
-        for name, least, rule in (
-            ("batch_tokens", 1, FROM_1),
-            ("buffer_size", 1, FROM_1),
-            ("first", 0, FROM_0),
-        ):
-            if not is_count(value := getattr(self, name), least):
-                raise ValueError(f"{name} {value!r} {rule}")
-        for name in ("recase", "attention"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise ValueError(f"{name} {shorten(value)} {TRUE_OR_FALSE}")
-        if not isinstance(self.split_sentences, bool | None):
-            raise ValueError(
-                f"split_sentences {self.split_sentences!r} must be True, False or None"
-            )
+        for name, value in vars(self).items():
+            if name in ("batch_tokens", "buffer_size"):
+                right, rule = is_count(value, 1), FROM_1
+            elif name == "first":
+                right, rule = is_count(value), FROM_0
+            elif name == "split_sentences":
+                right, rule = isinstance(value, bool | None), "must be True, False or None"
+            else:
+                right, rule = isinstance(value, bool), TRUE_OR_FALSE
+            if not right:
+                raise ValueError(f"{name} {shorten(value)} {rule}")

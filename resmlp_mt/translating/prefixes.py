@@ -1,5 +1,6 @@
 """Prefixes and words beside lines, which lead their translations."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from itertools import repeat
@@ -24,14 +25,12 @@ def check_beside(lines: object, prefix: object, words: object) -> None:
     Raises:
         ValueError: For what is no text or no list, and for more of them than lines.
     """
-    if isinstance(prefix, bytes) or not isinstance(prefix, Iterable):
-        raise ValueError(f"prefix {shorten(prefix)} must be a text, or one for each line")
-    if words is not None and not isinstance(words, Iterable):
-        raise ValueError(f"words {shorten(words)} must be a list of texts for each line")
-    known = 1 if isinstance(lines, str) else len(lines) if isinstance(lines, Sized) else None
-    for name, given in (("prefix", prefix), ("words", words)):
+    known = 1 if isinstance(lines, str) else len(lines) if isinstance(lines, Sized) else math.inf
+    for name, given in (("prefix", prefix), ("words", [] if words is None else words)):
+        if isinstance(given, bytes) or not isinstance(given, Iterable):
+            raise ValueError(f"{name} {shorten(given)} must be one for each line")
         listed = isinstance(given, Sized) and not isinstance(given, str)
-        if known is not None and listed and len(given) > known:
+        if listed and len(given) > known:
             raise ValueError(f"{name}: {len(given)} for {known} lines")
 
 
@@ -54,13 +53,13 @@ def lay_beside(
                 raise ValueError(f"{name}: none for line {number}")
         if not isinstance(begin, str):
             raise ValueError(f"prefix: a text for line {number}, not {shorten(begin)}")
-        if not isinstance(held, str) and isinstance(held, Iterable):
-            held = list(held)  # an iterator yields once
-        if not isinstance(held, list) or not all(isinstance(word, str) for word in held):
+        # An iterator yields once.
+        texts = [*held] if isinstance(held, Iterable) and not isinstance(held, str) else [None]
+        if not all(isinstance(word, str) for word in texts):
             raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
-        begin, *held = map(mend_surrogates, [begin, *held])
+        begin, *texts = map(mend_surrogates, [begin, *texts])
         # What is blank leads nothing.
-        yield line, begin if begin.strip() else "", [word for word in held if word.strip()]
+        yield line, begin if begin.strip() else "", [word for word in texts if word.strip()]
 
 
 @dataclass(frozen=True)

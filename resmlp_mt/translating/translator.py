@@ -3,12 +3,11 @@
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain, count, islice
 from pathlib import Path
 from reprlib import repr as shorten
 from typing import Any, Self, overload
-
-import numpy as np
 
 from resmlp_mt.data.codec import TextCodec
 from resmlp_mt.engines.batches import fill
@@ -17,13 +16,13 @@ from resmlp_mt.engines.loaded import Loaded
 from resmlp_mt.engines.loading import load_engine
 from resmlp_mt.engines.options import FROM_1, SearchOptions, is_count
 from resmlp_mt.engines.search.batched import search_batches
-from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.engines.search.engine import Beams, Engine, Guides, Sentences
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import Bar
 from resmlp_mt.files.finding import locate_model
 from resmlp_mt.text.pipeline import TRIES, Pipeline
 from resmlp_mt.text.segments import Segment, holds_text
 from resmlp_mt.text.surrogates import mend_surrogates
+from resmlp_mt.translating.alignment import as_typed, attend, attend_itself, weigh_words
 from resmlp_mt.translating.glossary import Glossary, read_glossary
 from resmlp_mt.translating.hypotheses import Hypothesis, explain_doubt, join
 from resmlp_mt.translating.options import ReadingOptions, choose_search
@@ -35,7 +34,6 @@ from resmlp_mt.translating.prefixes import (
     lay_beside,
     make_guides,
 )
-from resmlp_mt.translating.writer import Writer
 
 # How many times as many hypotheses are kept where all that were kept before lost something.
 _WIDER = 4
@@ -66,7 +64,6 @@ class Translator(Loaded):
         # One position is for the end of the sentence.
         self.longest = min(engine.source_positions, 10**6) - 1
         self.codec, self.pipeline = codec, Pipeline(codec, self.longest)
-        self.writer = Writer(codec, self.pipeline)
         self.threads = threads
 
     @classmethod
@@ -172,7 +169,6 @@ class Translator(Loaded):
         batch_tokens: int = 4096,
         buffer_size: int = 1000,
         attention: bool = False,
-        progress: bool = False,
         split_sentences: bool | None = None,
         recase: bool = True,
         prefix: str | Iterable[str] = "",
@@ -190,7 +186,6 @@ class Translator(Loaded):
             batch_tokens: Source subwords in a batch, padding included.
             buffer_size: Lines that are sorted by length and batched together.
             attention: Find the attention of the translations too.
-            progress: Show a bar on stderr.
             split_sentences: As for `Pipeline.split`; a line that has words to hold stays whole.
             recase: As for `Pipeline.split`; a line that has a prefix or words to hold is taken as
                 typed.
@@ -225,8 +220,7 @@ class Translator(Loaded):
         if glossary is not None and not isinstance(glossary, Glossary):
             glossary = Glossary(glossary, self.codec)
         rows = lay_beside(_read_texts(lines), prefix, words)
-        found = self._translate(rows, glossary, options, reading)
-        return iter(Bar(found, unit=" lines")) if progress else found
+        return self._translate(rows, glossary, options, reading)
 
     def _translate(
         self,
@@ -250,9 +244,7 @@ class Translator(Loaded):
             )
             for line in lines:
                 parts = list(islice(found, len(line.left)))
-                before = self.writer.keep(
-                    line.segments, line.kept, reading.attention, self._get_engine
-                )
+                before = self._keep(line.segments, line.kept, reading.attention)
                 yield self.join(line.text, line.segments, parts, before)
             first += len(lines)
 
@@ -352,17 +344,17 @@ class Translator(Loaded):
                 elif again := self.pipeline.read_again(read):
                     ways[i] = again
         for i, segment in zip(first, segments, strict=True):
-            best = found.get(i) or [self.writer.copy(segment, attention, i in lost)]
+            best = found.get(i) or [self.leave(segment, attention, i in lost)]
             yield best + best[-1:] * (options.nbest - len(best))
 
     def search(
         self,
-        sources: list[np.ndarray],
+        sources: Sentences,
         options: SearchOptions,
         batch_tokens: int,
-        guides: list[Guide] | None = None,
+        guides: Guides = None,
         threads: int | None = None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
+    ) -> Beams:
         """Translate token indices: the part of `translate_nbest` that takes the time.
 
         Args:
@@ -396,8 +388,49 @@ class Translator(Loaded):
     def describe(
         self, segment: Segment, beams: list, count: int, attention: bool
     ) -> list[Hypothesis]:
-        """Make text of beams, as `search` returns them; arguments as for `Writer.write`."""
-        return self.writer.write(segment, beams, count, attention, self._get_engine)
+        """Make text of beams, as `search` returns them, with their attention if asked.
+
+        At most `count` translations of the segment are made, of those that lost nothing. The engine
+        is asked for attention where somebody wants it, and where marks are put around words.
+        """
+        found: list[Hypothesis] = []
+        for tokens, score in beams:
+            said = self.codec.decode(tokens)
+            sizes = len(said.split()), len(segment.read.text.split())
+            look = cache(
+                lambda tokens=tokens: attend(self.codec, segment, tokens, self._get_engine())
+            )
+            weigh = cache(lambda look=look, sizes=sizes: weigh_words(look(), *sizes))
+            if (done := self.pipeline.write(segment, said, weigh)) is not None:
+                looks = [as_typed(self.codec, look(), segment, said, done)] if attention else []
+                found.append(Hypothesis(done.text, score, looks))
+            if len(found) == count:
+                break
+        return found
+
+    def _keep(
+        self, segments: list[Segment], sentences: Sequence[str], attention: bool
+    ) -> list[Hypothesis]:
+        """Translations of the first segments that a user gave, as if found. Their scores are 0."""
+        kept = [Hypothesis(sentence, 0.0) for sentence in sentences]
+        for segment, hypothesis in zip(segments, kept if attention else (), strict=False):
+            if not (segment.pieces and hypothesis.text):  # a prefix may lack parts of the line
+                continue
+            tokens = self.codec.encode_translation(hypothesis.text)
+            if len(tokens) < self._get_engine().target_positions:  # no longer than the model writes
+                (found,) = self.describe(segment, [(tokens, 0.0)], 1, attention)
+                words = self.codec.number_translation_words(hypothesis.text)
+                hypothesis.attention = [replace(a, target_words=words) for a in found.attention]
+        return kept
+
+    def leave(self, segment: Segment, attention: bool, lost: bool = False) -> Hypothesis:
+        """The segment as its own translation, of which the model has no doubt.
+
+        `lost` says that each translation lost something.
+        """
+        text = segment.text.strip() if lost else self.pipeline.copy(segment)
+        looks = [attend_itself(self.codec, segment)] if attention else []
+        return Hypothesis(text, 0.0, looks, lost=lost)
 
 
 def _hold(guide: Guide, segment: Segment) -> Guide:

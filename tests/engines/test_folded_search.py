@@ -7,30 +7,22 @@ import numpy as np
 import pytest
 import torch
 from fairseq.search import LexicallyConstrainedBeamSearch
-from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.engines.fairseq_search import FairseqSearch
 from resmlp_mt.engines.folded_search import FoldedSearch
 from resmlp_mt.engines.guides import Guide
-from resmlp_mt.engines.kernels import decoder as decoder_kernel
-from resmlp_mt.engines.kernels import encoder as encoder_kernel
-from resmlp_mt.engines.kernels.library import KINDS, Integer, find_library
+from resmlp_mt.engines.kernels.library import KINDS, find_library
+from resmlp_mt.engines.kernels.steps import Steps
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.beams import Beams
-from resmlp_mt.engines.search.ensemble import Ensemble
+from resmlp_mt.engines.search.generator import Ensemble
 from resmlp_mt.engines.search.stopping import Stopped, stop_when
 from resmlp_mt.errors import UserError
 from resmlp_mt.models.folded import SharedWeights
 from resmlp_mt.models.parts import SEQUENCE_MIXERS
-from resmlp_mt.models.translation.folded import (
-    describe_decoder,
-    describe_encoder,
-    describe_mixing,
-)
+from resmlp_mt.models.translation.folded import describe_mixing, describe_translator
 from resmlp_mt.tasks.search import NoRepeats, mend_generator
-from resmlp_mt.translating.alignment import align_subwords
-from resmlp_mt.translating.hypotheses import Attention
 
 ROUNDING = 0.1  # what 8 bits may change of a score
 
@@ -49,28 +41,16 @@ def kind(request, monkeypatch):
         pytest.skip(f"RESMLP_CPU_ISA={ASKED}")
     monkeypatch.setenv("RESMLP_CPU_ISA", request.param)
     # So that beams need more room.
-    monkeypatch.setattr("resmlp_mt.engines.search.beams._STEPS", 2)
+    monkeypatch.setattr("resmlp_mt.engines.kernels.steps._ROOM", 2)
 
 
 def engines(model, task, int8=False, shortlist=None, preview=None, bits=8):
     """The compiled one, perhaps with the arrays of a shortlist or a preview, and the reference."""
     model, shared = model.float(), SharedWeights(bits)
-    described = {
-        "decoder": describe_decoder(model.decoder, int8, shared),
-        "encoder": describe_encoder(model.encoder, model.decoder, int8, shared),
-        "source_positions": model.encoder.longest,
-        "target_positions": model.decoder.longest,
-    }
-    symbols, arrays = task.target_dictionary, shared.arrays | describe_mixing(model)
-    fast = FoldedSearch.from_description(
-        json.loads(json.dumps(described)),
-        arrays,
-        task.source_dictionary,
-        symbols,
-        [symbols.pad(), symbols.unk()],
-        preview,
-        shortlist=shortlist,
-    )
+    described = json.loads(json.dumps(describe_translator(model, int8, shared)))
+    arrays = shared.arrays | describe_mixing(model)
+    dictionaries = task.source_dictionary, task.target_dictionary
+    fast = FoldedSearch(described, arrays, *dictionaries, preview, shortlist)
     return fast, FairseqSearch(model, task, "cpu")
 
 
@@ -158,18 +138,6 @@ def test_every_size_is_searched_as_fairseq_does(
     assert_alike(fast.search(batch, options), reference.search(batch, options))
 
 
-@pytest.mark.parametrize(
-    ("module", "structure"), [(decoder_kernel, "Step"), (encoder_kernel, "_Encoder")]
-)
-def test_a_build_for_other_structures_is_refused(module, structure, monkeypatch, engines_of):
-    class Newer(getattr(module, structure)):
-        _fields_ = [("more", Integer)]
-
-    monkeypatch.setattr(module, structure, Newer)
-    with pytest.raises(UserError, match="build it again"):
-        engines_of()
-
-
 def test_a_source_of_nothing_harms_no_other(engines_of):
     fast, _ = engines_of()
     nothing, source = np.array([], np.int64), sources()[1]
@@ -187,11 +155,6 @@ def test_a_sentence_is_translated_the_same_alone_and_in_a_batch(int8, build_mode
         compare(fast.search([source], SearchOptions(4)), [found])
 
 
-def test_more_positions_than_the_model_has_are_refused(engines_of):
-    with pytest.raises(ValueError, match="12 tokens for 11 positions"):
-        engines_of()[0].encoder(np.full((1, 12), 5), np.ones((1, 12), bool))  # N = 11
-
-
 def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
     forbid_ends(model)
@@ -203,54 +166,35 @@ def test_a_translation_ends_at_its_longest_or_at_the_matrix(build_model, task):
     assert max(len(tokens) for beams in found for tokens, _ in beams) == 8  # N = 9
 
 
-@pytest.mark.parametrize("int8", [False, True])
-def test_what_a_search_keeps_grows_with_beam_sentences_and_length(
-    int8, build_model, task, monkeypatch
-):
-    class Watched(Beams):
-        def __init__(self, *sizes):
-            super().__init__(*sizes)
-            watched.append(self)
+def test_what_a_search_keeps_grows_with_beam_sentences_and_length(engines_of, monkeypatch):
+    (fast, _), seen = engines_of(), []
 
-    monkeypatch.setattr("resmlp_mt.engines.folded_search.Beams", Watched)
-    model = build_model("resmlp_plus_tiny", decoder_attention_heads=3)
-    with torch.no_grad():  # nothing wants to end
-        model.decoder.norm.bias.add_(1)
-        model.decoder.output.weight[2] = -9
-    fast, _ = engines(model, task(), int8)
-    channels, layers = model.decoder.embed.tokens.weight.size(1), len(model.decoder.blocks)
+    class Watched(Steps):
+        def collect(self, lenpen):
+            seen.append(self.used)
+            return super().collect(lenpen)
+
+    monkeypatch.setattr("resmlp_mt.engines.folded_search.Steps", Watched)
     for sentences, beam, length in ((1, 2, 3), (1, 4, 3), (5, 4, 3), (5, 4, 7)):
-        watched = []
         fast.search(sources()[:sentences], SearchOptions(beam, max_len_b=length))
-        (found,) = watched
-        # The first step has one beam: they are alike.
-        numbers = sentences * (1 + beam * length) * layers * channels
-        assert found.used * found.history[0].nbytes == numbers * (2 if int8 else 4)
-        assert found.used <= len(found.history) < 2 * (found.used + sentences * beam)
+        assert seen.pop() <= sentences * (1 + beam * length)  # the first step has one beam
 
 
-def test_a_search_that_is_wanted_no_more_ends_between_two_steps(engines_of, monkeypatch):
-    monkeypatch.setattr("resmlp_mt.engines.folded_search._STEPS_UNASKED", 1)
-    for engine in engines_of():
-        steps = iter([False, False, False, True])
-        with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
-            engine.search(sources(), SearchOptions(3))
-        assert list(steps) == [] and engine.search(sources(), SearchOptions(3))
-
-
-def test_it_is_asked_within_long_searches(build_model, task):
+def test_a_search_that_is_wanted_no_more_ends_between_two_steps(build_model, task):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, max_target_positions=60)
     forbid_ends(model)
-    asked = []
-    with stop_when(lambda: asked.append(None)):
-        found = engines(model, task())[0].search(sources()[:1], SearchOptions(3))
-    assert max(len(tokens) for tokens, _ in found[0]) > 50
-    assert len(asked) >= 4
+    for engine in engines(model, task()):
+        steps = iter([False, False, False, True])
+        with pytest.raises(Stopped), stop_when(lambda: next(steps)):  # noqa: B023
+            engine.search(sources()[:1], SearchOptions(3))
+        assert list(steps) == []
+        found = engine.search(sources()[:1], SearchOptions(3))
+        assert max(len(tokens) for tokens, _ in found[0]) > 50
 
 
 @pytest.mark.parametrize(
     "constant",
-    ["folded_search._STEPS_UNASKED", "folded_search._ROWS_UNASKED", "search.beams._STEPS"],
+    ["folded_search._STEPS_UNASKED", "folded_search._ROWS_UNASKED", "kernels.steps._ROOM"],
 )
 def test_results_do_not_depend_on_pauses_between_steps(constant, engines_of, monkeypatch):
     fast, _ = engines_of()
@@ -275,40 +219,22 @@ def test_what_fills_up_beams_is_no_translation(symbols, build_model, task, dicti
     assert all(2 not in tokens for beams in found for tokens, _ in beams)
 
 
-@pytest.mark.parametrize(
-    ("seed", "flags"),
-    [
-        (1, dict(preset="resmlp_tiny")),
-        (1, dict(preset="resmlp_plus_tiny")),
-        # With seed 1 two words are nearly as likely here, of which 8 bits may take the other.
-        (5, dict(preset="resmlp_plus_tiny", token_mixer="projected-toeplitz")),
-    ],
-    ids=["paper", "plus", "projected"],
-)
-def test_int8_scores_are_near_those_in_full_precision(seed, flags, build_model, task):
-    torch.manual_seed(seed)
-    full, reference = engines(build_model(**flags, decoder_attention_heads=3, fresh=True), task())
+@pytest.mark.parametrize("preset", ["resmlp_tiny", "resmlp_plus_tiny"])
+def test_int8_scores_are_near_those_in_full_precision(preset, build_model, task):
+    full, reference = engines(build_model(preset, decoder_attention_heads=3, fresh=True), task())
     rounded, _ = engines(reference.model, task(), int8=True)
-    batch = sources()
-    exact, near = (
-        np.array([beams[0][1] for beams in engine.search(batch, SearchOptions(1, max_len_b=1))])
-        for engine in (full, rounded)
-    )
+    pairs = given_pairs()
+    exact, near = full.score(*pairs), rounded.score(*pairs)
     assert 0 < np.abs(exact - near).max() < ROUNDING * np.abs(exact).min()
 
 
 @pytest.mark.parametrize(
-    ("part", "value"),
-    [
-        ("decoder.norm", float("inf")),
-        ("decoder.blocks.0.mix_channels.fc1", float("nan")),
-        ("encoder.blocks.0.mix_channels.fc1", float("nan")),
-    ],
+    "part", [f"{side}.blocks.0.mix_channels.fc1" for side in ("encoder", "decoder")]
 )
-def test_a_model_whose_numbers_overflow_finds_nothing(part, value, build_model, task):
+def test_a_model_whose_numbers_overflow_finds_nothing(part, build_model, task):
     model = build_model("resmlp_plus_tiny", decoder_attention_heads=3, fresh=True)
     with torch.no_grad():
-        model.get_submodule(part).bias[0] = value
+        model.get_submodule(part).bias[0] = float("nan")
     fast, _ = engines(model, task(), int8=True)
     assert fast.search(sources(), SearchOptions(3)) == [[]] * len(LENGTHS)
 
@@ -376,6 +302,8 @@ def test_what_the_model_has_no_symbol_or_position_for_is_refused(mixer, engines_
     fast, _ = engines_of("resmlp_wmt_en_de", token_mixer=mixer)
     source, longest = np.array([5, 6, 2]), np.full(8, 5)  # N = 9, the end included
     fast.attend(source, [longest, np.array([18]), np.array([], np.int64)])
+    with pytest.raises(ValueError, match="12 tokens for 11 positions"):
+        fast.search([np.full(12, 5)], SearchOptions(2))
     for targets in ([np.full(9, 5)], [longest, np.full(200, 5)]):
         with pytest.raises(ValueError, match="^a translation .* has room for 8"):
             fast.attend(source, targets)
@@ -443,12 +371,12 @@ def test_temperature_and_no_repeats_are_fairseqs(kind, engines_of):
 
 
 def test_what_has_ended_is_dropped_while_others_are_led(build_model, task, monkeypatch):
-    class Watched(Beams):
+    class Watched(Steps):
         def force(self, *arguments):
             at_work.append(len(self.at_work))
             super().force(*arguments)
 
-    monkeypatch.setattr("resmlp_mt.engines.folded_search.Beams", Watched)
+    monkeypatch.setattr("resmlp_mt.engines.folded_search.Steps", Watched)
     model, at_work = build_model("resmlp_plus_tiny", decoder_attention_heads=3), []
     with torch.no_grad():  # all want to end
         model.decoder.norm.bias.add_(1)
@@ -562,22 +490,6 @@ def test_samples_depend_on_the_seed_and_the_sentence_alone(engines_of):
             for a, b in zip(again, together, strict=True)
         ]
         assert sum(same) < len(batch) / 2
-
-
-def test_alignments_are_fairseqs(engines_of):
-    fast, reference = engines_of()
-    reference.model.decoder.need_attn = True
-    generator = SequenceGeneratorWithAlignment([reference.model], reference.symbols, beam_size=3)
-    for source in sources():
-        tokens = torch.from_numpy(source)[None]
-        sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([len(source)])}}
-        (beams,) = generator.generate([reference.model], sample)
-        targets = [found["tokens"][:-1].numpy() for found in beams]
-        weights = fast.attend(source, targets)
-        for found, target, rows in zip(beams, targets, weights, strict=True):
-            names = [[*map(str, t), "end"] for t in (source[:-1], target)]
-            if len(source) > 1:
-                assert align_subwords([Attention(*names, rows, [], [])]) == found["alignment"]
 
 
 def test_to_bar_single_subwords_is_refused():

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resmlp_mt.engines.batches import group
+from resmlp_mt.engines.search.batched import group
 
 
 @given(

@@ -11,8 +11,9 @@ from copy import deepcopy as copy_deep
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from resmlp_mt import Translator
+from resmlp_mt import Classifier, Translator
 from resmlp_mt.export.writer import export_model
 
 LINES = ["A man rides a bike.", "Two dogs play in the snow. A girl sings.", "", "A red car."]
@@ -26,16 +27,15 @@ def fast(tmp_path_factory):
 
 
 def test_threads_share_a_translator(fast):
-    for model in (fast, "multi30k-en-de"):
-        translator = Translator.from_pretrained(model)
+    translator = Translator.from_pretrained(fast)
 
-        def translate(i, translator=translator):
-            found = translator.translate_nbest(LINES, attention=i % 2 == 0, beam=2)
-            return [(best[0].text, len(best[0].attention)) for best in found]
+    def translate(i):
+        found = translator.translate_nbest(LINES, attention=i % 2 == 0, beam=2)
+        return [(best[0].text, len(best[0].attention)) for best in found]
 
-        shown, plain = translate(0), translate(1)
-        with ThreadPoolExecutor(4) as pool:
-            assert list(pool.map(translate, range(8))) == [shown, plain] * 4
+    shown, plain = translate(0), translate(1)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(translate, range(8))) == [shown, plain] * 4
 
 
 def test_processes_load_it_once_each_from_any_folder(fast, monkeypatch, tmp_path):
@@ -55,20 +55,21 @@ def test_processes_load_it_once_each_from_any_folder(fast, monkeypatch, tmp_path
         pickle.dumps(Translator(translator.engine, translator.codec))
 
 
+def test_a_shipped_classifier_is_pickled_by_its_name(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cifar10").mkdir()  # of data
+    classifier, picture = Classifier.from_pretrained("cifar10", "cpu"), Image.new("L", (9, 9))
+    other = pickle.loads(pickle.dumps(classifier))
+    assert other.compute is not classifier.compute
+    assert other.classify(picture) == classifier.classify(picture)
+
+
 def test_copies_share_a_model_that_each_may_close(fast):
     translator = Translator.from_pretrained(fast)
     for copy in (copy_shallow(translator), copy_deep([translator])[0]):
         assert copy is not translator and copy.engine is translator.engine
         copy.close()
     assert translator.translate(LINES)
-
-
-def test_it_frees_its_model_at_the_end_of_a_block(fast):
-    with Translator.from_pretrained(fast) as translator:
-        assert translator.translate(LINES)
-    assert translator.engine is None
-    with pytest.raises(ValueError, match="the translator is closed"):
-        translator.translate(LINES)
 
 
 def test_a_search_ends_well_where_another_thread_closes_its_translator(fast, monkeypatch):
@@ -92,9 +93,11 @@ def test_closing_frees_its_arrays_without_the_garbage_collector(fast, options):
     gc.collect()
     gc.disable()
     try:
-        translator.translate(LINES, batch_tokens=1, split_sentences=False, **options)
-        weights = weakref.ref(translator.engine.decoder.output.weight)
-        translator.close()
+        with translator:
+            translator.translate(LINES, batch_tokens=1, split_sentences=False, **options)
+            weights = weakref.ref(translator.engine.decoder.output.weight)
         assert weights() is None
+        with pytest.raises(ValueError, match="the translator is closed"):
+            translator.translate(LINES)
     finally:
         gc.enable()

@@ -4,11 +4,13 @@ import pytest
 import torch
 
 from resmlp_mt import Translator
+from resmlp_mt.checkpoints.loading import load_translator, read_checkpoint
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.files.finding import PRETRAINED
 from resmlp_mt.translating.alternatives import find_alternatives
 
 TEXT = "A man rides a bike."
+CHECKPOINT = PRETRAINED / "multi30k-en-de" / "model.pt"
 
 
 def find_last(*asked, **options):
@@ -20,12 +22,13 @@ def find_last(*asked, **options):
 
 @pytest.fixture(scope="module")
 def translator():
-    return Translator.from_pretrained(PRETRAINED / "multi30k-en-de" / "model.pt")
+    return Translator.from_pretrained(CHECKPOINT)
 
 
 @pytest.mark.parametrize("prefix", ["", "Ein Mann ", "Ein Mann", "Ein Mann fährt "])
 def test_they_are_the_likeliest_subwords_each_completed(translator, prefix):
-    count, codec, model = 4, translator.codec, translator.engine.model
+    count, codec = 4, translator.codec
+    model = load_translator(*read_checkpoint(CHECKPOINT)).model
     options = SearchOptions(beam=5, nbest=count)
     segments = translator.split(TEXT)
     found = find_last(translator, segments, options, prefix, attention=True)

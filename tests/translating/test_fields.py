@@ -22,7 +22,7 @@ from resmlp_mt.translating.fields import choose_field
     ],
 )
 def test_one_part_is_taken_and_changed(source, into, line, text, changed):
-    taken, put = choose_field(source, into).take(line, "line 7")
+    taken, put = choose_field(source, into)(line, "line 7")
     assert taken == text and put("X") == changed
     if source == "t":
         found = json.loads(put("\n\t\x01"))
@@ -40,7 +40,7 @@ def test_one_part_is_taken_and_changed(source, into, line, text, changed):
     ],
 )
 def test_scores_stand_beside_translations_and_blank_lines_and_nulls_stay(places, line, changed):
-    taken, put = choose_field(*places).take(line, "line 7")
+    taken, put = choose_field(*places)(line, "line 7")
     assert put("X", -0.12345) == changed
     assert taken == "" or "u" in line or taken == "b"
 
@@ -70,4 +70,4 @@ def test_places_that_do_not_go_together_are_refused(places, flags):
 )
 def test_what_has_no_such_part_is_named(source, into, line, said):
     with pytest.raises(UserError, match=f"^a.tsv, line 7: .*{re.escape(said)}"):
-        choose_field(source, into).take(line, "a.tsv, line 7")
+        choose_field(source, into)(line, "a.tsv, line 7")

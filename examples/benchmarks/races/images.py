@@ -15,7 +15,8 @@ from races.image_models import ModelCase
 from races.rounds import Rival, peak_memory
 from resmlp_mt.checkpoints.released import to_format
 from resmlp_mt.data.augment import Normalise
-from resmlp_mt.engines.exported import start_classifier
+from resmlp_mt.engines.kernels.classifier import ClassifierKernel
+from resmlp_mt.engines.onnx_graph import start_graph
 from resmlp_mt.errors import UserError
 from resmlp_mt.export.folded_classifier import fold_or_trace
 from resmlp_mt.extras import import_timm
@@ -96,7 +97,10 @@ def _build_float(model: ModelCase, threads: int, int8: bool = False):
     shared = SharedWeights()
     described, graph = fold_or_trace(model.build(), *_scale(model), model.image_size, int8, shared)
     sizes = model.in_chans, model.image_size, model.num_classes
-    compute = start_classifier(described, graph or shared.arrays, *sizes, threads)
+    if graph:
+        compute = start_graph(graph, threads)
+    else:
+        compute = ClassifierKernel(described, shared.arrays, *sizes, threads)
     return lambda images: torch.from_numpy(compute(images.numpy()))
 
 

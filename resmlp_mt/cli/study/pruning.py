@@ -69,7 +69,7 @@ def _open(arguments: argparse.Namespace) -> tuple[object, str, Callable[[], floa
         return _open_classifier(path, state, arguments)
     if arguments.data or None in text:
         raise UserError("a translator is scored on --input and --reference, and no --data")
-    return _open_translator(path, arguments)
+    return _open_translator(path, state, arguments)
 
 
 def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> tuple:
@@ -95,19 +95,21 @@ def _open_classifier(path: Path, state: dict, arguments: argparse.Namespace) -> 
     return trained.model, "top1", score
 
 
-def _open_translator(path: Path, arguments: argparse.Namespace) -> tuple:
+def _open_translator(path: Path, state: dict, arguments: argparse.Namespace) -> tuple:
+    from resmlp_mt.checkpoints.loading import load_translator
     from resmlp_mt.data.reading import read_parallel
+    from resmlp_mt.engines.trained import wrap_translator
     from resmlp_mt.translating.translator import Translator
 
     sources, references = read_parallel(arguments.input, arguments.reference)
     bleu = make_bleu(arguments.tokenize, references)
-    translator = Translator.from_pretrained(path, arguments.device)
+    trained = load_translator(path, state)
 
     def score() -> float:
-        translator.engine.compile()  # the weights have changed
+        translator = Translator(*wrap_translator(trained, arguments.device))  # its weights of now
         return bleu.corpus_score(translator.translate(sources), [references]).score
 
-    return translator.engine.model, "bleu", score
+    return trained.model, "bleu", score
 
 
 def _draw(rows: list[tuple[float, float, float]], metric: str):

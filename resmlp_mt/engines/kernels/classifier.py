@@ -8,51 +8,15 @@ Shapes: B images, N patches, C channels, K classes.
 
 import ctypes
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Lock
-from weakref import WeakSet
+from collections import defaultdict
+from concurrent.futures import Future
+from threading import Lock, Thread
 
 import numpy as np
 
-from resmlp_mt.engines.kernels.library import (
-    Float,
-    Integer,
-    Pointer,
-    find_library,
-    load_function,
-)
-from resmlp_mt.engines.kernels.weights import (
-    BLOCK,
-    MlpStruct,
-    ProductStruct,
-    Weights,
-    fields,
-    read_number,
-)
-
-
-# Those of native/classifier.h.
-class _Block(ctypes.Structure):
-    _fields_ = fields(("norm", Float), ("matrix scale offset", Pointer), ("mlp", MlpStruct))
-
-
-class _Classifier(ctypes.Structure):
-    _fields_ = fields(
-        ("patches channels hidden classes planes side patch blocks layers", Integer),
-        ("block layer", ctypes.POINTER(_Block)),
-        ("embedding zeros ones", Pointer),
-        ("norm", Float),
-        ("embed head", ProductStruct),
-    )
-
-
-class _Batch(ctypes.Structure):
-    _fields_ = fields(
-        ("images threads", Integer),
-        ("pixels logits", Pointer),
-        ("taken arrived", Integer),
-        ("room", Pointer),
-    )
+from resmlp_mt.engines.kernels.library import Integer, find_library, load_function
+from resmlp_mt.engines.kernels.structures import STRUCTURES
+from resmlp_mt.engines.kernels.weights import BLOCK, Weights, read_number
 
 
 class ClassifierKernel:
@@ -79,10 +43,10 @@ class ClassifierKernel:
         classes: int,
         threads: int,
     ):
-        self._compute = load_function("classify", _Block, _Classifier, _Batch)
+        self._compute = load_function("classify", "Block", "Classifier", "Batch")
         self._weights, self._threads = (weights := Weights(arrays)), threads
-        self._start_threads()
-        _COMPILED.add(self)
+        # By process: one that was forked may have that of its parent locked for ever.
+        self._locks: defaultdict[int, Lock] = defaultdict(Lock)
         self._shape, self._classes = (in_chans, image_size, image_size), classes
         hidden, patch = described["hidden"], described.get("patch")
         if patch is None:  # format 5 has a kernel of that size instead
@@ -100,7 +64,7 @@ class ClassifierKernel:
         embedding = described["embedding"]
         self._zeros = np.zeros(channels + -channels % BLOCK, np.float32)
         self._ones = np.ones_like(self._zeros)
-        self._struct = _Classifier(
+        self._struct = STRUCTURES["Classifier"](
             patches,
             channels,
             hidden,
@@ -110,8 +74,8 @@ class ClassifierKernel:
             patch,
             len(self._blocks),
             len(self._layers),
-            self._blocks,
-            self._layers,
+            ctypes.addressof(self._blocks),
+            ctypes.addressof(self._layers),
             embedding and weights.take(embedding, (channels,), BLOCK),
             self._zeros.ctypes.data,
             self._ones.ctypes.data,
@@ -125,7 +89,7 @@ class ClassifierKernel:
 
     def _read(self, layers: list[dict], rows: int, patches: int, channels: int, hidden: int):
         """Blocks, whose A has that many rows."""
-        found = (_Block * len(layers))()
+        found = (STRUCTURES["Block"] * len(layers))()
         for block, parts in zip(found, layers, strict=True):
             take = self._weights.take
             block.norm, norm = map(read_number, parts["norms"])
@@ -147,43 +111,30 @@ class ClassifierKernel:
         logits = np.empty((len(pixels), self._classes + -self._classes % BLOCK), np.float32)
         room = np.empty(self._room, np.uint8)
         places = [array.ctypes.data for array in (pixels, logits)]
-        batch = _Batch(len(pixels), self._threads, *places, 0, 0, room.ctypes.data)
-        call = ctypes.byref(self._struct), ctypes.byref(batch)
-        if self._threads == 1:
-            self._compute(*call, Integer(0))
-        else:
-            batch.kept = pixels, logits, room  # Threads use them even if nobody waits any more.
-            self._compute_together(call)
+        sizes = len(pixels), self._threads
+        batch = STRUCTURES["Batch"](*sizes, *places, 0, 0, room.ctypes.data)
+        batch.kept = pixels, logits, room  # Threads use them even if nobody waits any more.
+        # One batch at a time, lest threads that wait for each other take turns with others.
+        with self._locks[os.getpid()]:
+            self._compute_together(ctypes.byref(self._struct), ctypes.byref(batch))
         return logits[:, : self._classes]
 
-    def _start_threads(self) -> None:
-        self._lock, self._pool = Lock(), ThreadPoolExecutor(self._threads, "classify")
-
-    def _compute_together(self, call: tuple) -> None:
-        """Compute a batch with all threads."""
-        ready = Future()  # None begins unless all can: they wait for each other.
+    def _compute_together(self, *call) -> None:
+        """Compute a batch with all threads, of which this is one."""
+        ready: Future[bool] = Future()  # None begins unless all can: they wait for each other.
 
         def work(number: int) -> None:
             if ready.result():
                 self._compute(*call, Integer(number))
 
-        # Threads of two batches at once could wait for each other for ever.
-        with self._lock:
-            try:
-                parts = [self._pool.submit(work, number) for number in range(self._threads)]
-                ready.set_result(True)
-            finally:
-                if not ready.done():  # the pool may count a thread that it has not
-                    ready.set_result(False)
-                    broken, self._pool = self._pool, ThreadPoolExecutor(self._threads, "classify")
-                    broken.shutdown()
-            for part in parts:
-                part.result()
-
-
-# A process that was forked has none of their threads.
-_COMPILED: WeakSet[ClassifierKernel] = WeakSet()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        after_in_child=lambda: [classifier._start_threads() for classifier in _COMPILED]
-    )
+        others = [Thread(target=work, args=(number,)) for number in range(1, self._threads)]
+        try:
+            for thread in others:
+                thread.start()
+        except BaseException:
+            ready.set_result(False)
+            raise
+        ready.set_result(True)
+        work(0)
+        for thread in others:
+            thread.join()

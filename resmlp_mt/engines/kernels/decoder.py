@@ -7,73 +7,9 @@ import ctypes
 
 import numpy as np
 
-from resmlp_mt.engines.kernels.library import Float, Integer, Pointer, load_function
-from resmlp_mt.engines.kernels.weights import (
-    MlpStruct,
-    PackedProduct,
-    ProductStruct,
-    Weights,
-    fields,
-    read_number,
-)
-
-
-# All are those of native/decoder.h.
-class _Layer(ctypes.Structure):
-    _fields_ = fields(
-        ("norm_1 norm_c", Float),
-        ("gated", ctypes.c_int32),
-        ("mix project query out", ProductStruct),
-        ("mlp", MlpStruct),
-    )
-
-
-class _Preview(ctypes.Structure):
-    _fields_ = fields(("narrow wide", ProductStruct), ("bytes floats", Pointer))
-
-
-class _Decoder(ctypes.Structure):
-    _fields_ = fields(
-        ("layers channels heads", Integer),
-        ("layer", ctypes.POINTER(_Layer)),
-        ("embedding", ProductStruct),
-        ("embedding_scale norm", Float),
-        ("alpha beta banned", Pointer),
-        ("bans end", Integer),
-        ("preview", ctypes.POINTER(_Preview)),
-    )
-
-
-class Step(ctypes.Structure):
-    """What a step reads and writes."""
-
-    _fields_ = fields(
-        ("sentences beam source past", Integer),
-        ("tokens scores", Pointer),
-        ("half_history", Integer),
-        ("history ancestors row offset position", Pointer),
-        ("all", Integer),
-        ("at_work lengths", Pointer),
-        ("half_memory", Integer),
-        ("keys memory", Pointer),
-        ("output", ctypes.POINTER(ProductStruct)),
-        ("candidates barred", Pointer),
-        ("best width", Integer),
-        ("best_scores best_tokens best_places ends values query log_p forced room", Pointer),
-    )
-
-
-class Search(ctypes.Structure):
-    """What the search between steps reads and writes."""
-
-    _fields_ = fields(
-        ("beam part until enough used capacity", Integer),
-        ("places told reached tokens scores parents moved unfinished", Pointer),
-        ("longest", Integer),
-        ("found lengths found_tokens found_reached", Pointer),
-        ("positions heads", Integer),
-        ("last matrix scale row offsets embeddings", Pointer),
-    )
+from resmlp_mt.engines.kernels.library import load_function
+from resmlp_mt.engines.kernels.structures import STRUCTURES
+from resmlp_mt.engines.kernels.weights import PackedProduct, Weights, read_number
 
 
 class DecoderKernel:
@@ -111,7 +47,7 @@ class DecoderKernel:
         end: int,
         preview: dict[str, np.ndarray] | None = None,
     ):
-        self.compute = load_function("search", _Layer, _Preview, _Decoder, Step, Search)
+        self.compute = load_function("search", "Layer", "Preview", "Decoder", "Step", "Search")
         self.positions, self._weights = positions, Weights(arrays)
         take, pack = self._weights.take, self._weights.pack
         self._rows = rows, scales = self._weights.find_table(described["output"], symbols)
@@ -127,7 +63,7 @@ class DecoderKernel:
         self.layers, heads = matrices.shape[:2]
         if len(described["layers"]) != self.layers:
             raise ValueError(f"{len(described['layers'])} layers, not {self.layers}")
-        self._layers = (_Layer * self.layers)()
+        self._layers = (STRUCTURES["Layer"] * self.layers)()
         for layer, parts in zip(self._layers, described["layers"], strict=True):
             layer.norm_1, layer.norm_c, norm = map(read_number, parts["norms"])
             self._weights.pack_gate(layer, parts, channels)
@@ -141,11 +77,11 @@ class DecoderKernel:
         for count in (self.heads, heads):
             if type(count) is not int or count < 1 or channels % count:
                 raise ValueError(f"{count!r:.40} heads of {channels} channels")
-        self.struct = _Decoder(
+        self.struct = STRUCTURES["Decoder"](
             self.layers,
             channels,
             self.heads,
-            self._layers,
+            ctypes.addressof(self._layers),
             self._embedding.struct,
             read_number(described["embedding_scale"]),
             read_number(described["norm"]),
@@ -178,7 +114,7 @@ class DecoderKernel:
         """Of the keys and values that it attends to: (2 D, E, C / E)."""
         return 2 * self.layers, self.heads, self.channels // self.heads
 
-    def _read_preview(self, arrays: dict[str, np.ndarray]) -> "ctypes.pointer[_Preview]":
+    def _read_preview(self, arrays: dict[str, np.ndarray]) -> int:
         narrow, wide, scales = (arrays[name] for name in ("narrow", "wide", "scales"))
         symbols, size = len(self._rows[0]), narrow.shape[-1] if narrow.ndim else 0
         if narrow.shape != (self.channels, size) or not 1 <= size <= self.channels:
@@ -191,7 +127,9 @@ class DecoderKernel:
         rows = np.ascontiguousarray(self._rows[0])
         self._rows = rows, self._rows[1]
         places = (rows.ctypes.data, None) if rows.dtype == np.int8 else (None, rows.ctypes.data)
-        return ctypes.pointer(_Preview(*(product.struct for product in self._preview), *places))
+        products = (product.struct for product in self._preview)
+        self._look = STRUCTURES["Preview"](*products, *places)
+        return ctypes.addressof(self._look)
 
     def select(self, candidates: np.ndarray) -> PackedProduct:
         """The product with some rows of the output layer. (K,)."""

@@ -11,51 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resmlp_mt.engines.kernels.library import (
-    Float,
-    Integer,
-    Pointer,
-    find_library,
-    load_function,
-)
-from resmlp_mt.engines.kernels.weights import (
-    BLOCK,
-    GROUP,
-    MlpStruct,
-    ProductStruct,
-    Weights,
-    fields,
-    read_number,
-)
-
-
-# Those of native/encoder.h.
-class _Layer(ctypes.Structure):
-    _fields_ = fields(
-        ("norm", Float),
-        ("gated", ctypes.c_int32),
-        ("mix project", ProductStruct),
-        ("matrix scale shift bias bias_scale", Pointer),
-        ("mlp", MlpStruct),
-    )
-
-
-class _Encoder(ctypes.Structure):
-    _fields_ = fields(
-        ("layers channels heads positions size start next attention_heads sides", Integer),
-        ("layer", ctypes.POINTER(_Layer)),
-        ("norm", Float),
-        ("memory", ProductStruct),
-    )
-
-
-class _Encoding(ctypes.Structure):
-    _fields_ = fields(
-        ("sentences longest", Integer),
-        ("starts x", Pointer),
-        ("half", Integer),
-        ("keys values room", Pointer),
-    )
+from resmlp_mt.engines.kernels.library import find_library, load_function
+from resmlp_mt.engines.kernels.structures import STRUCTURES
+from resmlp_mt.engines.kernels.weights import BLOCK, GROUP, Weights, read_number
 
 
 @dataclass(frozen=True)
@@ -96,7 +54,7 @@ class EncoderKernel:
         positions: int,
         sides: tuple[int, int, int],
     ):
-        self._compute = load_function("encode", _Layer, _Encoder, _Encoding)
+        self._compute = load_function("encode", "EncoderLayer", "Encoder", "Encoding")
         self._weights, self._sides, self.positions = Weights(arrays), sides, positions
         take, pack = self._weights.take, self._weights.pack
         self._table, self._scales = self._weights.find_table(described["embedding"], symbols)
@@ -114,7 +72,7 @@ class EncoderKernel:
         layout = (positions - 1, -1) if toeplitz else (0, positions)
         matrix = self._weights.keep(matrices)
         bias = self._weights.take_some("encoder.bias", (layers, heads, positions))
-        self._layers = (_Layer * layers)()
+        self._layers = (STRUCTURES["EncoderLayer"] * layers)()
         for number, (layer, parts) in enumerate(
             zip(self._layers, described["layers"], strict=True)
         ):
@@ -126,7 +84,7 @@ class EncoderKernel:
             for name in ("scale", "shift", "bias_scale"):
                 setattr(layer, name, take(parts[name], (channels,)))
         self._stride = channels + -channels % BLOCK
-        self._struct = _Encoder(
+        self._struct = STRUCTURES["Encoder"](
             layers,
             channels,
             heads,
@@ -135,7 +93,7 @@ class EncoderKernel:
             *layout,
             sides[1],
             sides[0],
-            self._layers,
+            ctypes.addressof(self._layers),
             read_number(described["norm"]),
             pack(described["memory"], (channels, int(np.prod(sides)))),
         )
@@ -163,7 +121,8 @@ class EncoderKernel:
         starts = np.concatenate([[0], np.cumsum(made.lengths)])
         x = self._embed(tokens[real], np.nonzero(real)[1])
         places = [array.ctypes.data for array in (starts, x, made.keys, made.values)]
-        encoding = _Encoding(*tokens.shape, *places[:2], kind is np.float16, *places[2:])
+        half, make = kind is np.float16, STRUCTURES["Encoding"]
+        encoding = make(*tokens.shape, *places[:2], half, *places[2:])
         call = ctypes.byref(self._struct), ctypes.byref(encoding)
         room = np.empty(find_library().count_encoder_room(*call), np.uint8)
         encoding.room = room.ctypes.data

@@ -7,10 +7,11 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+from resmlp_mt.engines.kernels.structures import STRUCTURES
 from resmlp_mt.errors import UserError
 
 KINDS = "avx512", "avxvnni", "avx2", "i8mm", "dotprod", "plain"  # of processors, the fastest first
-Integer, Float, Pointer = ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+Integer = ctypes.c_int64
 
 _FOLDER = Path(__file__).parents[2] / "native"
 _FUNCTIONS = "search", "encode", "classify"
@@ -67,7 +68,7 @@ def find_kind() -> str | None:
     return None
 
 
-def load_function(name: str, *structures: type[ctypes.Structure]) -> Callable:
+def load_function(name: str, *structures: str) -> Callable:
     """A function of the compiled code for this processor.
 
     Args:
@@ -90,7 +91,7 @@ def load_function(name: str, *structures: type[ctypes.Structure]) -> Callable:
         built = (Integer * len(structures)).in_dll(library, f"{name}_structures")
     except ValueError:  # before there were any
         built = ()
-    if [*built] != [ctypes.sizeof(structure) for structure in structures]:
+    if [*built] != [ctypes.sizeof(STRUCTURES[name]) for name in structures]:
         raise UserError(
             f"the compiled code was built from other sources than these: {_BUILD_AGAIN}"
         )

@@ -4,26 +4,12 @@ import ctypes
 
 import numpy as np
 
-from resmlp_mt.engines.kernels.library import Float, Integer, Pointer
+from resmlp_mt.engines.kernels.structures import STRUCTURES
 
 GROUP, BLOCK, INPUTS = 16, 64, 8  # as in native/decoder.h
 
 
-def fields(*kinds: tuple[str, type]) -> list[tuple[str, type]]:
-    """The `_fields_` of a structure: names, parted by blanks, with the type that they share."""
-    return [(name, kind) for names, kind in kinds for name in names.split()]
-
-
-class ProductStruct(ctypes.Structure):
-    """`Product` of native/decoder.h."""
-
-    _fields_ = fields(("outputs inputs", Integer), ("bytes floats scale bias", Pointer))
-
-
-class MlpStruct(ctypes.Structure):
-    """`Mlp` of native/decoder.h."""
-
-    _fields_ = fields(("norm", Float), ("first second", ProductStruct))
+Product, Mlp = STRUCTURES["Product"], STRUCTURES["Mlp"]
 
 
 class PackedProduct:
@@ -48,15 +34,11 @@ class PackedProduct:
         self.weight = _pack(rows, 0, 1, 1) if whole else _pack(rows, 128, INPUTS, 4)
         self.scales = None if whole else self._pad(scales)
         self.bias = self._pad(np.zeros(self.outputs, np.float32) if bias is None else bias)
-        place = self.weight.ctypes.data
-        self.struct = ProductStruct(
-            self.outputs,
-            self.inputs,
-            None if whole else place,
-            place if whole else None,
-            None if whole else self.scales.ctypes.data,
-            self.bias.ctypes.data,
-        )
+        self.struct = Product(self.outputs, self.inputs, bias=self.bias.ctypes.data)
+        if whole:
+            self.struct.floats = self.weight.ctypes.data
+        else:
+            self.struct.bytes, self.struct.scale = self.weight.ctypes.data, self.scales.ctypes.data
 
     def _pad(self, values: np.ndarray) -> np.ndarray:
         if values.shape != (self.outputs,) or values.dtype != np.float32:
@@ -152,7 +134,7 @@ class Weights:
         found = [names[part] and self.arrays[names[part]] for part in ("scales", "bias")]
         return [self.arrays[names["weight"]], *found]
 
-    def pack(self, names: dict, shape: tuple[int, int]) -> ProductStruct:
+    def pack(self, names: dict, shape: tuple[int, int]) -> Product:
         """A product, whose weight is (in, out).
 
         Raises:
@@ -164,14 +146,14 @@ class Weights:
         self._kept.append(PackedProduct(weight, scales, bias))
         return self._kept[-1].struct
 
-    def pack_mlp(self, norm: float, parts: dict, channels: int, hidden: int) -> MlpStruct:
+    def pack_mlp(self, norm: float, parts: dict, channels: int, hidden: int) -> Mlp:
         """The channel MLP of a layer, whose products are the parts "first" and "second".
 
         Raises:
             ValueError: If these have other shapes.
         """
         first = self.pack(parts["first"], (channels, hidden))
-        return MlpStruct(norm, first, self.pack(parts["second"], (hidden, channels)))
+        return Mlp(norm, first, self.pack(parts["second"], (hidden, channels)))
 
     def pack_gate(self, layer: ctypes.Structure, parts: dict, channels: int) -> None:
         """What a gated mixer has beside its matrix: "mix", and perhaps "project"."""

@@ -1,26 +1,22 @@
 """Many sentences searched in batches of similar lengths, some of them side by side."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
-
-from resmlp_mt.engines.batches import group
-from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.engines.search.engine import Engine
+from resmlp_mt.engines.search.engine import Beams, Engine, Guides, Sentences
 from resmlp_mt.errors import BrokenModel
 
 
 def search_batches(
     engine: Engine,
-    sources: list[np.ndarray],
+    sources: Sentences,
     options: SearchOptions,
     batch_tokens: int,
-    guides: list[Guide] | None,
+    guides: Guides,
     threads: int,
-) -> list[list[tuple[np.ndarray, float]]]:
+) -> Beams:
     """The beams of each sentence, best first: token indices without the end, and score.
 
     Args:
@@ -56,11 +52,7 @@ def search_batches(
 
 
 def score_batches(
-    engine: Engine,
-    sources: list[np.ndarray],
-    targets: list[np.ndarray],
-    batch_tokens: int,
-    threads: int,
+    engine: Engine, sources: Sentences, targets: Sentences, batch_tokens: int, threads: int
 ) -> list[float]:
     """The log-probability of each target, given its source, in nats.
 
@@ -90,3 +82,28 @@ def _do_all(work: Callable[[list[int]], list], batches: list[list[int]], threads
             for i, result in zip(batch, found, strict=True):
                 results[i] = result
     return results
+
+
+def group(
+    lengths: list[int], apart: list[bool], batch_tokens: int, alike: bool
+) -> Iterator[list[int]]:
+    """Yield the indices of sentences in batches, short ones first.
+
+    Args:
+        lengths: Of the sentences.
+        apart: Which of them share no batch with the others.
+        batch_tokens: Of a batch, padding included, unless it is a single sentence.
+        alike: Whether all sentences of a batch have the same length.
+    """
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (apart[i], lengths[i])):
+        if batch and (
+            apart[i] != apart[batch[0]]
+            or (alike and lengths[i] > lengths[batch[0]])
+            or lengths[i] * (len(batch) + 1) > batch_tokens
+        ):
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

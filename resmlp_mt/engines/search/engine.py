@@ -7,6 +7,10 @@ import numpy as np
 from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
 
+Sentences = list[np.ndarray]  # token indices, with the end of the sentence where it is a source
+Guides = list[Guide] | None
+Beams = list[list[tuple[np.ndarray, float]]]  # of each sentence, best first: tokens, and score
+
 
 class Engine(Protocol):
     """Translates batches of token indices. Several threads may ask it at the same time.
@@ -20,12 +24,7 @@ class Engine(Protocol):
     target_positions: int
     device: str
 
-    def search(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
+    def search(self, sources: Sentences, options: SearchOptions, guides: Guides = None) -> Beams:
         """The finished hypotheses of each sentence, best first: tokens without the end, and score.
 
         Args:
@@ -37,7 +36,7 @@ class Engine(Protocol):
             UserError: If no translation is as it was asked for, or the model is broken.
         """
 
-    def attend(self, source: np.ndarray, targets: list[np.ndarray]) -> list[np.ndarray]:
+    def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
         """Where the last layer looks in the source for each token, averaged over its heads.
 
         Args:
@@ -51,7 +50,7 @@ class Engine(Protocol):
             UserError: If a translation does not fit the model, or the model is broken.
         """
 
-    def score(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> np.ndarray:
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
         """The log-probabilities of given translations and their ends, in nats. (B,).
 
         Args:

@@ -1,7 +1,5 @@
 """fairseq's SequenceGenerator: any search that it knows, with any models that look like its own."""
 
-import threading
-from functools import lru_cache, partial
 from weakref import proxy
 
 import numpy as np
@@ -12,13 +10,11 @@ from fairseq.token_generation_constraints import pack_constraints
 
 from resmlp_mt.engines.guides import Guide, blame, check_room
 from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.engines.search.engine import Beams, Guides, Sentences
 from resmlp_mt.engines.search.sampling import SeededSampling
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.errors import BrokenModel
 from resmlp_mt.tasks.search import ConstrainedBeams, mend_generator
-
-# Of options in use at once there are few; a service is asked for any.
-_KEPT = 8
 
 
 class Generator:
@@ -35,14 +31,8 @@ class Generator:
     def __init__(self, models: list, symbols, pad: int, device: str):
         self.models, self.symbols, self.pad, self.device = models, symbols, pad, device
         self.target_positions = min(model.max_decoder_positions() for model in models)
-        self._own = threading.local()  # a search has a state: each thread has its own
 
-    def search(
-        self,
-        sources: list[np.ndarray],
-        options: SearchOptions,
-        guides: list[Guide] | None = None,
-    ) -> list[list[tuple[np.ndarray, float]]]:
+    def search(self, sources: Sentences, options: SearchOptions, guides: Guides = None) -> Beams:
         """As `Engine.search`.
 
         Raises:
@@ -52,8 +42,7 @@ class Generator:
         guides = guides or [Guide()] * len(sources)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
         check_room(guides, longest)
-        generator = self._make(options, longest)
-        generator.search = _choose_strategy(self.symbols, options, guides)
+        generator = self._build(options, longest, guides)
         lengths = torch.tensor(list(map(len, sources)), device=self.device)
         tokens = stack(sources, self.pad).to(self.device)
         sample = {"net_input": {"src_tokens": tokens, "src_lengths": lengths}}
@@ -82,35 +71,55 @@ class Generator:
             for beams in results
         ]
 
-    def _make(self, options: SearchOptions, longest: int) -> SequenceGenerator:
-        if not hasattr(self._own, "make"):
-            self._own.make = lru_cache(_KEPT)(partial(_build, self.models, self.symbols))
-        return self._own.make(options, longest)
+    # Nothing here may lead back to itself: a model's memory would wait for the garbage collector.
+    def _build(
+        self, options: SearchOptions, longest: int, guides: list[Guide]
+    ) -> SequenceGenerator:
+        if options.sampling:
+            strategy = SeededSampling(self.symbols, options, guides)
+        elif options.constraints:
+            strategy = ConstrainedBeams(self.symbols, options.constraints)
+        else:
+            strategy = BeamSearch(self.symbols)
+        generator = SequenceGenerator(
+            self.models,
+            self.symbols,
+            beam_size=options.beam,
+            len_penalty=options.lenpen,
+            max_len_b=longest,
+            unk_penalty=float("inf"),  # raw text has no <unk>
+            temperature=options.temperature,
+            no_repeat_ngram_size=options.no_repeat_ngram_size,
+            search_strategy=strategy,
+        )
+        model, step = proxy(generator.model), type(generator.model).forward_decoder
+        generator.model.forward_decoder = lambda *given: check_wanted() or step(model, *given)
+        return mend_generator(generator)
 
 
-# Nothing here may lead back to itself: a model's memory would wait for the garbage collector.
-def _build(models: list, symbols, options: SearchOptions, longest: int) -> SequenceGenerator:
-    generator = SequenceGenerator(
-        models,
-        symbols,
-        beam_size=options.beam,
-        len_penalty=options.lenpen,
-        max_len_b=longest,
-        unk_penalty=float("inf"),  # raw text has no <unk>
-        temperature=options.temperature,
-        no_repeat_ngram_size=options.no_repeat_ngram_size,
-    )
-    model, step = proxy(generator.model), type(generator.model).forward_decoder
-    generator.model.forward_decoder = lambda *given: check_wanted() or step(model, *given)
-    return mend_generator(generator)
+class Ensemble(Generator):
+    """Searches with the mean of the models' probabilities at every step, as fairseq does.
 
+    Args:
+        engines: `FairseqSearch` or `FoldedSearch`, of models with the same dictionaries and on the
+            same device.
+        symbols: The target's dictionary.
+        pad: What pads sources.
+    """
 
-def _choose_strategy(symbols, options: SearchOptions, guides: list[Guide]):
-    if options.sampling:
-        return SeededSampling(symbols, options, guides)
-    if options.constraints:
-        return ConstrainedBeams(symbols, options.constraints)
-    return BeamSearch(symbols)
+    def __init__(self, engines: list, symbols, pad: int):
+        super().__init__([engine.model for engine in engines], symbols, pad, engines[0].device)
+        self.engines = engines
+        self.source_positions = min(engine.source_positions for engine in engines)
+
+    def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
+        """The mean of what the models' `attend` return. Each (T + 1, S)."""
+        each = [engine.attend(source, targets) for engine in self.engines]
+        return [np.mean(weights, axis=0) for weights in zip(*each, strict=True)]
+
+    def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
+        """The mean of what the models' `score` return: that of their logarithms. (B,)."""
+        return np.mean([engine.score(sources, targets) for engine in self.engines], axis=0)
 
 
 def stack(rows: list[np.ndarray], pad: int) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Choosing among few symbols of the target: those that may translate what is in the sources."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,8 @@ class Shortlist:
         source_dictionary,
         target_dictionary,
     ):
-        self.always, self.starts, self.symbols = (
-            arrays[n] for n in ("always", "starts", "symbols")
-        )
+        names = "always", "starts", "symbols"
+        self.always, self.starts, self.symbols = (arrays[name] for name in names)
         self.select, self.target_symbols = select, len(target_dictionary)
         self.end = target_dictionary.eos()
         self._check(len(source_dictionary))
@@ -73,6 +73,7 @@ class Shortlist:
         return Choice(candidates, barred, self.select(candidates))
 
 
+@dataclass(frozen=True)
 class Choice:
     """The symbols that a batch chooses from.
 
@@ -82,9 +83,10 @@ class Choice:
         output: The product that makes their logits: a `PackedProduct`.
     """
 
-    def __init__(self, candidates: np.ndarray, barred: np.ndarray, output: Any):
-        self.candidates, self.barred, self.output = candidates, barred, output
+    candidates: np.ndarray
+    barred: np.ndarray
+    output: Any
 
     def keep(self, sentences: np.ndarray) -> "Choice":
         """The same for some of the sentences. (B,) of bool."""
-        return Choice(self.candidates, self.barred[sentences], self.output)
+        return replace(self, barred=self.barred[sentences])

@@ -149,6 +149,21 @@ def _describe(
     return {"norms": [split_norm(norm)[0] for norm in norms]} | names
 
 
+def describe_translator(model, int8: bool, shared: SharedWeights) -> dict:
+    """What a `FoldedSearch` is laid out by, beside the weights and `describe_mixing`.
+
+    Args:
+        model: A `ResMLPModel`.
+        int8, shared: As for `NamedWeights`.
+    """
+    return {
+        "source_positions": model.encoder.longest,
+        "target_positions": model.decoder.longest,
+        "encoder": describe_encoder(model.encoder, model.decoder, int8, shared),
+        "decoder": describe_decoder(model.decoder, int8, shared),
+    }
+
+
 @torch.no_grad()
 def describe_mixing(model) -> dict[str, np.ndarray]:
     """The matrices of both sides, and what goes with them, by name.
