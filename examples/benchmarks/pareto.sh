@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Race trained translators in 8 bits, with beams of 1, 2 and 5, for the picture of quality and speed:
+# Race trained translators in 8 bits, with beams of 1, 2 and 5:
 #   bash examples/benchmarks/pareto.sh TEXT NAME=CHECKPOINT...
 #   TEXT             stem of TEXT.en and TEXT.de, such as data-bin/multi30k/raw/test
 #   NAME=CHECKPOINT  "exported ..." for ours, which is exported, "CTranslate2 ..." for a Transformer.

@@ -1,111 +1,122 @@
-"""Draw quality against speed: our translators, and what one would use in their place.
+"""Draw quality at equal speed: ours, and Transformers in CTranslate2, in several sizes.
 
 python examples/benchmarks/quality_speed.py --out examples/benchmarks/quality_speed.png
 
-A line is a model, a dot on it a beam. Each race of pareto.sh is a row of panels: pareto.csv and
-everyday.csv, if no others are named. All rows span as many BLEU.
+Speed is that of equal_speed.csv. BLEU is that of the trainings of examples/convergence to the end:
+the mean over the seeds, at the dropout of the lowest validation loss. Of the Transformers it is
+that of the better norm, before or after the sublayers.
+Prints a table: beside each Transformer ours of the same size, and the largest that is as fast.
 """
 
 import argparse
 import csv
 import sys
+from collections import defaultdict
 from pathlib import Path
+from statistics import mean
 
 from matplotlib import pyplot
-from matplotlib.container import ErrorbarContainer
-from matplotlib.ticker import MultipleLocator
 
-_RACES = [Path(__file__).with_name(name) for name in ("pareto.csv", "everyday.csv")]
-_TEXTS = {"test1.en": "our own Tatoeba", "test.en": "Multi30k"}
+_HERE = Path(__file__).parent
 _PANELS = {"2048": "batches of 2,048 tokens", "0": "a sentence at a time"}
-_MARKERS = "osD^v"
-_NOTE = "Bars: the span over the rounds, relative to the first of the legend"
+_COLORS = {"exported": "tab:red", "CTranslate2": "0.25"}
+_LABELS = {"exported": "ours", "CTranslate2": "Transformer in CTranslate2"}
+# Where the trainings of each size are: stages, and models of which the best counts.
+_NORMS = ("transformer_pre", "transformer_post")
+_TRAINED = {
+    "exported d 128, 4+4": (("multi30k-128", "multi30k-race"), ("resmlp_plus",)),
+    "exported d 128, 6+4": (("multi30k-deeper",), ("resmlp_plus_6_4",)),
+    "exported d 256, 3+3": (("multi30k-256",), ("resmlp_plus",)),
+    "CTranslate2 d 128, 4+4": (("multi30k-128", "multi30k-race"), _NORMS),
+    "CTranslate2 d 256, 3+3": (("multi30k-256",), _NORMS),
+}
 
 
 def main() -> None:
-    """Draw."""
+    """Draw, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--speed", type=Path, nargs="+", default=_RACES, metavar="FILE.csv")
+    parser.add_argument("--speed", type=Path, default=_HERE / "equal_speed.csv")
+    parser.add_argument("--quality", type=Path, default=_HERE.parent / "convergence/results.csv")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.png")
     arguments = parser.parse_args()
-    races = []
-    for path in arguments.speed:
-        with open(path, newline="", encoding="utf-8") as stream:
-            races.append(list(csv.DictReader(stream)))
+    rates: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in _read(arguments.speed):
+        rates[row["batch_tokens"]][row["rival"]] = float(row["rate"])
+    finals = [row for row in _read(arguments.quality) if row["purpose"] == "final"]
+    bleus = {name: find_bleu(finals, *where) for name, where in _TRAINED.items()}
+    draw(rates, bleus, arguments.out)
+    print(make_table(rates, bleus))
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def find_bleu(finals: list[dict], stages: tuple[str, ...], models: tuple[str, ...]) -> float:
+    """The mean over seeds of the best model, at the dropout of the lowest validation loss."""
+    found = []
+    for model in models:
+        own = [row for row in finals if row["stage"] in stages and row["model"] == model]
+        dropout = min(own, key=lambda row: float(row["valid_nll_base2"]))["dropout"]
+        found.append(mean(float(row["bleu"]) for row in own if row["dropout"] == dropout))
+    return max(found)
+
+
+def draw(rates: dict[str, dict[str, float]], bleus: dict[str, float], path: Path) -> None:
+    """BLEU against sentences a second, a panel for each way to send text.
+
+    Args:
+        rates: Sentences a second by the tokens of a batch, and by the name of the model.
+        bleus: By the name, of those that were trained.
+        path: Where the picture goes.
+    """
     pyplot.rcParams.update({"font.size": 11, "axes.titlesize": 11})  # GitHub shows 100 dots an inch
-    draw(races, arguments.out)
-
-
-def draw(races: list[list[dict]], path: Path) -> None:
-    """BLEU against sentences a second, a row for each race, a panel for each way to send text."""
-    figure, panels = pyplot.subplots(
-        len(races), 2, figsize=(8, 3.3 * len(races) + 0.6), sharey="row", layout="constrained",
-        squeeze=False,
-    )  # fmt: skip
-    bleus = [[float(result["bleu"]) for result in race] for race in races]
-    half = 0.65 * max(max(found) - min(found) for found in bleus)
-    lines = {}
-    for row, race, found in zip(panels, races, bleus, strict=True):
-        rivals = list(dict.fromkeys(result["rival"] for result in race))
-        styles, labels = _choose_styles(rivals), _choose_labels(rivals)
-        middle = (max(found) + min(found)) / 2
-        text = race[0]["text"]
-        for panel, (tokens, title) in zip(row, _PANELS.items(), strict=True):
-            for rival, style in styles.items():
-                own = [r for r in race if (r["rival"], r["batch_tokens"]) == (rival, tokens)]
-                lines[labels[rival]] = _line(panel, own, style)
-            panel.set(title=f"{_TEXTS.get(text, text)}, {title}", xlabel="sentences a second")
-            panel.margins(x=0.4)  # room for the beams
-            panel.set_xlim(left=0)
-            panel.set_ylim(middle - half, middle + half)
-            panel.yaxis.set_major_locator(MultipleLocator(0.5))
-            panel.grid(alpha=0.3)
-        row[0].set_ylabel("BLEU")
-    figure.legend(lines.values(), lines, loc="outside upper center", ncols=2)
-    figure.supxlabel(_NOTE, fontsize=11)
+    figure, panels = pyplot.subplots(1, 2, figsize=(8, 3.9), sharey=True, layout="constrained")
+    for panel, (tokens, title) in zip(panels, _PANELS.items(), strict=True):
+        for kind, color in _COLORS.items():
+            dots = [(rates[tokens][n], bleu, n) for n, bleu in bleus.items() if n.startswith(kind)]
+            for rate, bleu, name in dots:
+                place = (0, -17 if rate == max(dots)[0] else 8)  # the fastest below its dot
+                label = dict(xytext=place, textcoords="offset points", ha="center", color=color)
+                panel.annotate(name.removeprefix(f"{kind} "), (rate, bleu), **label)
+            speeds, heights, _ = zip(*dots, strict=True)
+            panel.plot(speeds, heights, "o", color=color, label=_LABELS[kind])
+        panel.set(title=title, xlabel="sentences a second")
+        panel.margins(x=0.25, y=0.2)
+        panel.set_xlim(left=0)
+        panel.grid(alpha=0.3)
+    panels[0].set_ylabel("BLEU on captions")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2)
     figure.savefig(path, dpi=150, format="png")
 
 
-def _choose_labels(rivals: list[str]) -> dict[str, str]:
-    """Of "exported 6+2" and "CTranslate2 6+2, pre-norm"; with the layers where these differ."""
-    names, layers = {}, {}
-    for rival in rivals:
-        kind, layers[rival], *norms = rival.replace(",", "").split(" ", 2)
-        norms = " ".join(norms).replace("norms before", "pre-norm")  # as older rows have it
-        names[rival] = "ours" if kind == "exported" else f"Transformer ({norms}) in {kind}"
-    differ = len({*layers.values()}) > 1
-    return {
-        rival: f"{name}, {layers[rival]} layers, 8 bits" if differ else f"{name}, 8 bits"
-        for rival, name in names.items()
-    }
+def make_table(rates: dict[str, dict[str, float]], bleus: dict[str, float]) -> str:
+    """A row for each Transformer and way to send text, in Markdown.
 
-
-def _choose_styles(rivals: list[str]) -> dict[str, dict]:
-    """Ours are red and theirs are gray, each with a marker of its own among its kind."""
-    ours = [rival for rival in rivals if rival.startswith("exported")]
-    theirs = [rival for rival in rivals if rival not in ours]
-    return {
-        rival: {"color": color, "marker": _MARKERS[place % len(_MARKERS)]}
-        for kind, color in ((ours, "tab:red"), (theirs, "0.25"))
-        for place, rival in enumerate(kind)
-    }
-
-
-def _line(panel: pyplot.Axes, rows: list[dict], style: dict) -> ErrorbarContainer:
-    bleus = [float(row["bleu"]) for row in rows]
-    rates = [float(row["rate"]) for row in rows]
-    spans = [
-        [
-            rate * abs(float(row[end]) / float(row["ratio"]) - 1)
-            for rate, row in zip(rates, rows, strict=True)
-        ]
-        for end in ("least", "most")
+    Beside it stand ours of the same size, and the largest of ours that is as fast: the slowest of
+    those that are not slower.
+    """
+    lines = [
+        "| sent | Transformer | BLEU | ours of this size | BLEU | the largest as fast | BLEU |",
+        "| --- " * 7 + "|",
     ]
-    if style["marker"] == _MARKERS[0]:  # the dots of the others have the same order
-        for rate, bleu, row in zip(rates, bleus, rows, strict=True):
-            place = (-6, 7) if rate == min(rates) else (7, 1)  # above it, or on the right
-            panel.annotate(f"beam {row['beam']}", (rate, bleu), place, textcoords="offset points")
-    return panel.errorbar(rates, bleus, None, spans, elinewidth=2, capsize=3, alpha=0.8, **style)
+
+    def say(name: str) -> str:
+        return f"{bleus[name]:.2f}" if name in bleus else "not trained"
+
+    for tokens, sent in _PANELS.items():
+        ours = {n: rate for n, rate in rates[tokens].items() if n.startswith("exported")}
+        for name in [n for n in rates[tokens] if n not in ours]:
+            rate = rates[tokens][name]
+            same = name.replace("CTranslate2", "exported")
+            equal = min((n for n in ours if ours[n] >= rate), key=ours.__getitem__)
+            cells = [sent, name.partition(" ")[2], say(name)]
+            cells += [f"{ours[same] / rate:.1f} times as fast", say(same)]
+            cells += [equal.partition(" ")[2], say(equal)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

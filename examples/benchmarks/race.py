@@ -78,6 +78,9 @@ def build_parser() -> argparse.ArgumentParser:
         default=[0, 512, 2048, 8192],
         help="source subwords in a batch; 0: a sentence at a time",
     )
+    translate.add_argument(
+        "--longest", type=positive, default=200, help="subwords of a translation at most"
+    )
 
     train = add("train", plan_train, "target tokens per second and memory of full updates")
     train.add_argument("--size", choices=["tiny", "iwslt", "base"], default="base")
@@ -134,7 +137,12 @@ def plan_translate(arguments: argparse.Namespace) -> Plan:
     sources, references = read_parallel(arguments.input, arguments.reference)
     make_bleu(arguments.tokenize, references)  # what there is not is refused before the race
     rivals = list_rivals(
-        models, sources, references, arguments.threads, tokenize=arguments.tokenize
+        models,
+        sources,
+        references,
+        arguments.threads,
+        arguments.longest,
+        arguments.tokenize,
     )
     cases = [Case(tokens, beam) for tokens in arguments.batch_tokens for beam in arguments.beam]
     about = {"text": arguments.input.name, "sentences": len(sources)}
