@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from starlette.exceptions import HTTPException
+
 from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
@@ -31,12 +33,9 @@ _LENGTH = 12
 _FAIRSEQ = 32
 
 
-class QueueFull(Exception):
-    """More texts wait than the queue may hold."""
-
-
-class Impossible(Exception):
-    """No translation is as it was asked for; says why."""
+def too_busy() -> HTTPException:
+    """The answer where more waits than may."""
+    return HTTPException(429, "too many texts wait; try again", headers={"Retry-After": "1"})
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,11 @@ class Options:
     prefix: str = ""  # of all segments: there is one
     alternatives: bool = False
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether translations go on behind a given beginning."""
+        return bool(self.prefix or self.alternatives)
+
     def weigh(self, segment: Segment) -> int:
         """About the steps that the search of a segment takes, of all its beams."""
         beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
@@ -59,8 +63,8 @@ class Options:
         """Yield the translations of each segment; None where other work may come in between.
 
         Raises:
-            Impossible: If more than a plain search was asked for, or terms must be held, and that
-                cannot be had.
+            HTTPException: If more than a plain search was asked for, or terms must be held, and
+                that cannot be had.
         """
         translator, search = self.translator, self.search
         try:
@@ -81,7 +85,7 @@ class Options:
             holds = any(segment.wanted for segment in segments)
             if search.is_plain and not holds:
                 raise
-            raise Impossible("glossary: " * holds + str(error)) from None
+            raise HTTPException(422, "glossary: " * holds + str(error)) from None
 
 
 @dataclass(eq=False)
@@ -155,11 +159,11 @@ class Batcher:
         """Queue the segments of a job, all or none.
 
         Raises:
-            QueueFull: If there is no room for them now.
+            HTTPException: If there is no room for them now.
         """
         with self.changed:
             if self.closed or self.waiting + len(job.segments) > self.limits.queue_size:
-                raise QueueFull
+                raise too_busy()
             if not job.segments:
                 job.end()
             self.jobs = [*self._wanted(), job]
@@ -183,7 +187,7 @@ class Batcher:
             try:
                 self._translate(batch)
             except Exception as error:
-                if not isinstance(error, Impossible):
+                if not isinstance(error, HTTPException):
                     logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
                 for job, index in batch:
                     # One that cannot be translated must not take the others with it.

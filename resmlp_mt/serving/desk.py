@@ -2,17 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from reprlib import repr as shorten
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.guides import Guide, check_room
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving.batcher import Batcher, Impossible, Job, Options, QueueFull
-from resmlp_mt.serving.bodies import too_many
+from resmlp_mt.serving.batcher import Batcher, Job, Options, too_busy
 from resmlp_mt.serving.settings import Limits
 from resmlp_mt.text.dividing import LINE_ENDS
 from resmlp_mt.text.segments import Segment
@@ -22,8 +22,8 @@ from resmlp_mt.translating.hypotheses import Hypothesis
 # Most characters of texts in which a request's terms are looked for, and most subwords that those
 # of a sentence make its translation hold, times the beam: the worst take seconds.
 SEARCHED, HELD = 100_000, 120
-# Bytes of a weight of attention in JSON: "0.1234, ".
-_WEIGHT = 8
+# Bytes of a weight of attention in JSON: "0.1234,".
+_WEIGHT = 7
 # Weight of what takes ten milliseconds, a character's being 1, and how many may wait with more.
 _LONG, _LONG_WAITING = 3_000, 32
 # A line, which is read by itself; and how many times as long it takes where terms are looked for.
@@ -78,6 +78,11 @@ def weigh(texts: list[str], terms: Mapping[str, str] | None = None) -> int:
     return size * (_LOOKING if terms else 1) + 2 * sum(map(len, terms or ()))
 
 
+def too_many(found: int, most: int, what: str = "sentences") -> HTTPException:
+    """The answer to a request with more than the queue holds."""
+    return HTTPException(413, f"{found:,} {what}; send {most:,} at most")
+
+
 class Desk:
     """Reads texts, queues them, and joins their translations.
 
@@ -87,8 +92,7 @@ class Desk:
 
     def __init__(self, batcher: Batcher, limits: Limits):
         self.batcher, self.limits = batcher, limits
-        self.quick, self.slow = ThreadPoolExecutor(2), ThreadPoolExecutor(1)
-        self.long_waiting = 0
+        self.quick, self.slow = CapacityLimiter(2), CapacityLimiter(1)
 
     async def translate(self, weight: int, prepare: Callable[[], Task | bytes]) -> bytes:
         """Translate what a request asks: a task, or else an answer. To cancel it ends the work.
@@ -97,19 +101,12 @@ class Desk:
             HTTPException: If the texts cannot be queued or translated so, or the answer is too
                 large.
         """
-        prepared = await self.read(weight, self._split, prepare)
+        prepared = await self.read(weight, lambda: self._split(prepare()))
         if isinstance(prepared, bytes):
             return prepared
         task, split, job = prepared
-        try:
-            found = await asyncio.wrap_future(self.batcher.submit(job).answer)
-        except QueueFull:
-            raise _too_busy() from None
-        except Impossible as error:
-            raise HTTPException(422, str(error)) from None
-        answer = await self._run(
-            weight + task.written, lambda: task.describe(_join(task, split, found))
-        )
+        found = await asyncio.wrap_future(self.batcher.submit(job).answer)
+        answer = await self._run(weight + task.written, _describe, task, split, found)
         self._check_answer(len(answer))  # of attention, and of characters with several bytes
         return answer
 
@@ -119,30 +116,22 @@ class Desk:
         Raises:
             HTTPException: If too much waits that is long.
         """
-        if weight <= _LONG:
-            return await self._run(weight, function, *arguments)
-        if self.long_waiting == _LONG_WAITING:
-            raise _too_busy()
-        self.long_waiting += 1
-        try:
-            return await self._run(weight, function, *arguments)
-        finally:
-            self.long_waiting -= 1
+        used = self.slow.statistics()
+        if weight > _LONG and used.borrowed_tokens + used.tasks_waiting >= _LONG_WAITING:
+            raise too_busy()
+        return await self._run(weight, function, *arguments)
 
-    def _run(self, weight: int, function: Callable, *arguments) -> asyncio.Future:
-        pool = self.quick if weight <= _LONG else self.slow
-        return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+    async def _run(self, weight: int, function: Callable, *arguments):
+        limiter = self.quick if weight <= _LONG else self.slow
+        return await run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)
 
     def _check_answer(self, size: int) -> None:
         if size > self.limits.answer_bytes:
             most = f"{self.limits.answer_bytes:,}"
             raise HTTPException(413, f"the answer is larger than {most} bytes; ask for less")
 
-    def _split(
-        self, prepare: Callable[[], Task | bytes]
-    ) -> bytes | tuple[Task, list[list[Segment]], Job]:
+    def _split(self, task: Task | bytes) -> bytes | tuple[Task, list[list[Segment]], Job]:
         """A task, the parts of its texts, and the job that they are."""
-        task = prepare()
         if isinstance(task, bytes):
             return task
         most, size = self.limits.queue_size, sum(map(len, task.texts))
@@ -150,29 +139,25 @@ class Desk:
             raise too_many(size, SEARCHED, "characters with a glossary")
         if (lines := sum(map(_count_lines, task.texts))) > _BLANK * most:
             raise too_many(lines, _BLANK * most, "lines")
-        split, count = [], 0
-        glossary, begun = _join_terms(task), _is_begun(task.options)
+        options, split, count = task.options, [], 0
+        reading = task.reading | {"begun": options.is_begun, "glossary": _join_terms(task)}
         for text in task.texts:
-            parts = task.options.translator.split(
-                text, begun=begun, glossary=glossary, **task.reading
-            )
-            if (count := count + max(1, len(parts))) > most:
+            split.append(options.translator.split(text, **reading))
+            if (count := count + max(1, len(split[-1]))) > most:
                 raise too_many(count, most)
-            split.append(parts)
-        segments = [part for parts in split for part in parts]
-        job = Job(segments, task.options)
+        job = Job([part for parts in split for part in parts], options)
         if (steps := sum(job.costs)) > self.limits.steps:
-            factor = "beam x nbest x" if task.options.alternatives else "beam x"
+            factor = "beam x nbest x" if options.alternatives else "beam x"
             said = f"{factor} length in subwords comes to {steps:,}, and {self.limits.steps:,} is"
             raise HTTPException(422, f"{said} the most; send less, or with a narrower beam")
-        size += task.written + task.options.attention * _WEIGHT * sum(
-            len(part.pieces) ** 2 for part in segments
-        )
-        self._check_answer(size * task.options.search.nbest)
-        for part in segments:
-            _check_terms(part, task.options)
-        if begun:
-            _check_beginning(len(segments), task.options)
+        size += task.written
+        if options.attention:
+            size += _WEIGHT * sum(len(part.pieces) ** 2 for part in job.segments)
+        self._check_answer(size * options.search.nbest)
+        try:
+            _check_held(job.segments, options)
+        except UserError as error:
+            raise HTTPException(422, str(error)) from None
         return task, split, job
 
 
@@ -180,13 +165,9 @@ def _count_lines(text: str) -> int:
     return sum(map(text.count, LINE_ENDS))
 
 
-def _is_begun(options: Options) -> bool:
-    return bool(options.prefix or options.alternatives)
-
-
 def _join_terms(task: Task) -> Glossary | None:
     """The terms of a request, and those of the house."""
-    house = None if _is_begun(task.options) else task.house
+    house = None if task.options.is_begun else task.house
     if not task.glossary:
         return house
     try:
@@ -196,35 +177,35 @@ def _join_terms(task: Task) -> Glossary | None:
     return glossary.over(house) if house else glossary
 
 
-def _check_terms(part: Segment, options: Options) -> None:
-    """Check that a search could hold the terms of a part."""
-    held, beam = sum(len(wanted.tokens) for wanted in part.wanted), options.search.beam
-    if held > (most := HELD // beam):
-        most_held = f"the terms in it have {held} subwords; with beam {beam} {most} at most"
-        raise HTTPException(422, f"glossary: {shorten(part.text.strip())}: {most_held}")
+def _check_held(parts: list[Segment], options: Options) -> None:
+    """Check that a search could hold the terms of each part, and a given beginning.
 
-
-def _too_busy() -> HTTPException:
-    return HTTPException(429, "too many texts wait; try again", headers={"Retry-After": "1"})
-
-
-def _check_beginning(parts: int, options: Options) -> None:
-    """Check that a text of so many parts can be translated from a given beginning on."""
-    if parts > 1:
-        message = f"the text is translated in {parts} parts; send the one that is begun"
-        raise HTTPException(422, f"prefix, alternatives: {message}")
+    Raises:
+        UserError: If it could not.
+    """
+    most = HELD // options.search.beam
+    for part in parts:
+        if (held := sum(len(wanted.tokens) for wanted in part.wanted)) > most:
+            said = f"the terms in it have {held} subwords; with beam {options.search.beam} {most}"
+            raise UserError(f"glossary: {shorten(part.text.strip())}: {said} at most")
+    if not options.is_begun:
+        return
+    if len(parts) > 1:
+        said = f"the text is translated in {len(parts)} parts; send the one that is begun"
+        raise UserError(f"prefix, alternatives: {said}")
     try:
         guide = Guide(options.translator.codec.encode_target(options.prefix))
-        positions = options.translator.engine.target_positions
         # No request has a length that goes by its source's.
-        check_room([guide], min(options.search.longest(0), positions - 1))
+        longest = min(options.search.longest(0), options.translator.engine.target_positions - 1)
+        check_room([guide], longest)
     except UserError as error:
-        raise HTTPException(422, f"prefix: {error}") from None
+        raise UserError(f"prefix: {error}") from None
 
 
-def _join(task: Task, split: list[list[Segment]], found: list[list[Hypothesis]]) -> list[Found]:
+def _describe(task: Task, split: list[list[Segment]], found: list[list[Hypothesis]]) -> bytes:
+    """The answer to a task, of the translations of all parts."""
     rest, results = iter(found), []
     for text, parts in zip(task.texts, split, strict=True):
         each = list(islice(rest, len(parts)))
         results.append(Found(text, task.options.translator.join(text, parts, each), parts, each))
-    return results
+    return task.describe(results)

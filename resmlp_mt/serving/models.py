@@ -47,17 +47,22 @@ class Model:
 class Models:
     """The models of a service; no two translate between the same languages.
 
+    Attributes:
+        pairs: The models, each by the source and the target that it is for.
+        languages: The codes of these.
+
     Raises:
         UserError: If two translate between the same languages.
     """
 
     def __init__(self, models: Sequence[Model]):
-        self.all, pairs = list(models), {}
+        self.pairs: dict[tuple[str, str], Model] = {}
         for model in models:
-            other = pairs.setdefault((model.source, model.target), model)
+            other = self.pairs.setdefault((model.source, model.target), model)
             if other is not model:
                 raise UserError(f"{other.name} and {model.name} both translate {model.direction}")
-        self.languages = list(dict.fromkeys(code for pair in pairs for code in pair))
+        self.all = list(models)
+        self.languages = list(dict.fromkeys(code for pair in self.pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
         known = [label for label in _load_identifier().labels if label in self._codes]
@@ -104,15 +109,6 @@ class Models:
         known = {_plain(code): code for code in self.languages}
         same = known.get(_plain(asked)) or known.get(base_language(asked))
         return same or self._codes.get(asked.lower())
-
-    def find(self, source: str, target: str) -> Model | None:
-        """The model that translates between two of `languages`."""
-        pair = source, target
-        return next((m for m in self.all if (m.source, m.target) == pair), None)
-
-    def targets(self, source: str) -> list[str]:
-        """The languages that there is a translation to."""
-        return [model.target for model in self.all if model.source == source]
 
     def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Model:
         """The model for texts.

@@ -1,7 +1,5 @@
 """Our own requests and answers."""
 
-import json
-from reprlib import repr as shorten
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
@@ -9,33 +7,22 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.batcher import Options
-from resmlp_mt.serving.bodies import MOST_TERMS, Text, Texts
-from resmlp_mt.serving.desk import HELD, SEARCHED, Found, Task
+from resmlp_mt.serving.bodies import MEND, MOST_TERMS, Asked, Text
+from resmlp_mt.serving.desk import HELD, SEARCHED, Found, Task, weigh
 from resmlp_mt.serving.models import AUTO, Models
-from resmlp_mt.serving.settings import USUAL_BEAM
-from resmlp_mt.translating.hypotheses import Hypothesis
+from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
 _SIDE = 100  # characters on each side of a term
+_Side = Annotated[str, Field(max_length=_SIDE), MEND]
+_SEARCH = "beam nbest lenpen max_len_b no_repeat_ngram_size".split()
 
 
-def _check_terms(terms: object) -> object:
-    """Name the term that is wrong; pydantic says where, and terms may have blanks."""
-    for term, said in terms.items() if isinstance(terms, dict) else ():
-        if not isinstance(said, str):
-            raise ValueError(f"{shorten(term)} -> {shorten(said)}: a side is no text")
-        if max(len(term), len(said)) > _SIDE:
-            raise ValueError(
-                f"{shorten(term)} -> {shorten(said)}: a side has more than {_SIDE} characters"
-            )
-    return terms
-
-
-class TranslationRequest(BaseModel):
+class TranslationRequest(Asked):
     """Texts to translate, and how."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    text: Texts = Field(
+    text: list[Text] | Text = Field(
         description="A text, or several, of one or more sentences and lines.",
         examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
     )
@@ -72,7 +59,7 @@ class TranslationRequest(BaseModel):
         description="Return translations that go on in different ways behind `prefix`. If that "
         "ends in a blank, its last word is whole.",
     )
-    glossary: Annotated[dict[Text, Text], BeforeValidator(_check_terms)] = Field(
+    glossary: dict[_Side, _Side] = Field(
         {},
         max_length=MOST_TERMS,
         description=f"What translations shall hold for terms of the texts, of {_SIDE} characters "
@@ -105,20 +92,39 @@ class TranslationRequest(BaseModel):
             self.beam = min(self.beam, most)
         if self.beam > most:
             raise ValueError(f"beam {self.beam} is more than {most}")
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
         if (self.prefix or self.alternatives) and isinstance(self.text, list):
             raise ValueError("prefix, alternatives: of one text, not of a list")
         if (self.prefix or self.alternatives) and self.glossary:
             raise ValueError("glossary: goes without prefix and alternatives")
-        if self.no_repeat_ngram_size == 1:
-            raise ValueError("no_repeat_ngram_size 1 must be 0, or 2 or more")
+        self.find_search()
         return self
 
+    def find_search(self) -> SearchOptions:
+        """The options of its search; ValueError if one is impossible."""
+        return SearchOptions(**{name: getattr(self, name) for name in _SEARCH})
+
     @property
-    def texts(self) -> list[str]:
-        """One or several."""
-        return [self.text] if isinstance(self.text, str) else self.text
+    def weight(self) -> int:
+        """About how long it takes to read."""
+        return weigh([*self.texts, self.prefix], self.glossary)
+
+    def prepare(self, models: Models, limits: Limits) -> Task:
+        """As of `Asked`."""
+        try:
+            model = models.choose(self.source, self.target, self.texts)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
+        how = self.find_search(), self.attention, self.prefix, self.alternatives
+        # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
+        recase = self.recase and not self.prefix
+        return Task(
+            self.texts,
+            Options(model.translator, *how),
+            lambda found: _write(found, self.parts),
+            reading={"split_sentences": self.split_sentences, "recase": recase},
+            glossary=self.glossary,
+            house=model.house if self.house_terms else None,
+        )
 
 
 class AttentionMap(BaseModel):
@@ -126,7 +132,10 @@ class AttentionMap(BaseModel):
 
     source: list[str]
     target: list[str]
-    weights: list[list[float]]
+    weights: Annotated[
+        list[list[float]],
+        BeforeValidator(lambda weights: weights.astype(float).round(4).tolist()),
+    ]
     source_words: list[int] = Field(
         description="The word of each subword, of what stands between blanks, counted from 0."
     )
@@ -157,57 +166,26 @@ class TranslationResponse(BaseModel):
     results: list[Result]
 
 
-def prepare(asked: TranslationRequest, models: Models) -> Task:
-    """The task of a request.
-
-    Raises:
-        HTTPException: If there is no model for it, or several.
-    """
-    try:
-        model = models.choose(asked.source, asked.target, asked.texts)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
-    names = "beam nbest lenpen max_len_b no_repeat_ngram_size".split()
-    search = SearchOptions(**{name: getattr(asked, name) for name in names})
-    return Task(
-        asked.texts,
-        Options(model.translator, search, asked.attention, asked.prefix, asked.alternatives),
-        lambda found: _write(found, asked.parts),
-        # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
-        reading={
-            "split_sentences": asked.split_sentences,
-            "recase": asked.recase and not asked.prefix,
-        },
-        glossary=asked.glossary,
-        house=model.house if asked.house_terms else None,
-    )
-
-
-def _write(found: list[Found], parts: bool) -> bytes:
-    """A `TranslationResponse` as JSON, with the parts of the texts or without."""
+def _write(found: list[Found], with_parts: bool) -> bytes:
+    """A `TranslationResponse` as JSON."""
     # One at a time, so that other threads get their turns.
-    results = [json.dumps(_describe(one, parts), ensure_ascii=False) for one in found]
-    return ('{"results":[' + ",".join(results) + "]}").encode()
+    results = [_describe(one, with_parts).model_dump_json(exclude_none=True) for one in found]
+    return f'{{"results":[{",".join(results)}]}}'.encode()
 
 
-def _describe(found: Found, parts: bool) -> dict:
-    """A `Result`."""
-    translations = list(map(_describe_translation, found.hypotheses))
-    unknown = round(found.hypotheses[0].unknown, 4)
-    result = {"source": found.text, "unknown": unknown, "translations": translations}
-    if parts:
-        result["parts"] = [segment.text.strip() for segment in found.segments]
-        for k, translation in enumerate(translations):
-            translation["parts"] = [hypotheses[k].text for hypotheses in found.parts]
-    return result
-
-
-def _describe_translation(hypothesis: Hypothesis) -> dict:
-    """A `Translation`."""
-    described = {"text": hypothesis.text, "score": round(hypothesis.score, 4)}
-    if hypothesis.attention:
-        described["attention"] = [
-            vars(shown) | {"weights": shown.weights.astype(float).round(4).tolist()}
-            for shown in hypothesis.attention
-        ]
-    return described
+def _describe(found: Found, with_parts: bool) -> Result:
+    translations = [
+        Translation(
+            text=hypothesis.text,
+            score=round(hypothesis.score, 4),
+            attention=[AttentionMap(**vars(shown)) for shown in hypothesis.attention] or None,
+            parts=[ways[k].text for ways in found.parts] if with_parts else None,
+        )
+        for k, hypothesis in enumerate(found.hypotheses)
+    ]
+    return Result(
+        source=found.text,
+        unknown=round(found.hypotheses[0].unknown, 4),
+        translations=translations,
+        parts=[segment.text.strip() for segment in found.segments] if with_parts else None,
+    )

@@ -4,10 +4,11 @@ import time
 
 import pytest
 from serving.held import Held, cut
+from starlette.exceptions import HTTPException
 
 from resmlp_mt import Translator
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.batcher import Batcher, Job, Options, QueueFull
+from resmlp_mt.serving.batcher import Batcher, Job, Options
 from resmlp_mt.serving.settings import Limits
 
 
@@ -50,7 +51,7 @@ def test_a_full_queue_takes_all_lines_of_a_request_or_none(batch):
     busy = batcher.ask(cut("busy"), Options(translator))
     translator.at_work.acquire(timeout=1800)
     waiting = batcher.ask(cut("a", "b"), Options(translator))
-    with pytest.raises(QueueFull):
+    with pytest.raises(HTTPException):
         batcher.ask(cut("c", "d"), Options(translator))
     last = batcher.ask(cut("e"), Options(translator))
     translator.let_go.set()
@@ -171,5 +172,5 @@ def test_closing_translates_what_waits_and_takes_no_more(batch):
     translator.let_go.set()
     batcher.close()
     assert job.answer.done() and texts(job) == ["a", "b", "c"]
-    with pytest.raises(QueueFull):
+    with pytest.raises(HTTPException):
         batcher.ask(cut("d"), Options(translator))
