@@ -11,7 +11,7 @@ from python_multipart import parse_form
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
-from resmlp_mt.serving.desk import Task, too_many, weigh
+from resmlp_mt.serving.jobs import Job, too_many, weigh
 from resmlp_mt.serving.models import Models
 from resmlp_mt.serving.settings import Limits
 from resmlp_mt.text.surrogates import mend_surrogates
@@ -43,7 +43,7 @@ class Asked(BaseModel):
         """About how long it takes to read."""
         return weigh(self.texts)
 
-    def prepare(self, models: Models, limits: Limits) -> Task | bytes:
+    def prepare(self, models: Models, limits: Limits) -> Job | bytes:
         """What is to be done for it, or its answer where nothing is.
 
         Raises:

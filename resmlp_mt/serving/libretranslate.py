@@ -12,10 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.batcher import Options
 from resmlp_mt.serving.bodies import Asked, Text
-from resmlp_mt.serving.desk import Found, Task
 from resmlp_mt.serving.html.markup import read_documents, write_documents
+from resmlp_mt.serving.jobs import Found, Job
 from resmlp_mt.serving.models import AUTO, Models, name_language
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
@@ -26,12 +25,11 @@ _MARKUP = 5  # how many times as much as its characters HTML weighs
 class DetectRequest(Asked):
     """Texts in an unknown language. For LibreTranslate, what is empty or null is not there."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
     status: ClassVar[int] = 400
 
-    text: list[Text] | Text = Field(
-        alias="q", description="A text, or several.", examples=["A dog sleeps."]
-    )
+    text: list[Text] | Text = Field(alias="q", examples=["A dog sleeps."])
+    """A text, or several."""
     api_key: str = Field("", coerce_numbers_to_str=True)
 
     @model_validator(mode="before")
@@ -52,22 +50,22 @@ class DetectRequest(Asked):
 class LibreRequest(DetectRequest):
     """Texts to translate, as LibreTranslate's clients ask."""
 
-    source: Text = Field(description='Code of its language, or "auto".', examples=["auto"])
-    target: Text = Field(description="Code of the language to translate to.", examples=["de"])
+    source: Text = Field(examples=["auto"])
+    """Code of its language, or "auto"."""
+    target: Text = Field(examples=["de"])
+    """Code of the language to translate to."""
     format: Literal["text", "html"] = "text"
-    alternatives: Annotated[int, AfterValidator(lambda number: max(number, 0))] = Field(
-        0, description="Further translations of each text, at most."
-    )
-    house_terms: bool = Field(
-        True, description="Use the terms of the service, if it has some. Our own."
-    )
+    alternatives: Annotated[int, AfterValidator(lambda number: max(number, 0))] = 0
+    """Further translations of each text, at most."""
+    house_terms: bool = True
+    """Use the terms of the service, if it has some. Our own."""
 
     @property
     def weight(self) -> int:
         """About how long it takes to read."""
         return super().weight * (_MARKUP if self.format == "html" else 1)
 
-    def prepare(self, models: Models, limits: Limits) -> Task | bytes:
+    def prepare(self, models: Models, limits: Limits) -> Job | bytes:
         """As of `Asked`; where the source is in the target's language, that is the answer."""
         texts, count, html = self.texts, 1 + self.alternatives, self.format == "html"
         if count > limits.beam:
@@ -100,10 +98,11 @@ class LibreRequest(DetectRequest):
             return self._write(write_documents(texts, each) if html else each, detected)
 
         beam = max(min(USUAL_BEAM, limits.beam), count)
-        return Task(
+        return Job(
             plain,
-            Options(model.translator, SearchOptions(beam=beam, nbest=count)),
-            write,
+            model.translator,
+            SearchOptions(beam=beam, nbest=count),
+            describe=write,
             # Authors of HTML leave out the stops of headings, buttons and menus alone.
             reading={"is_item": html},
             house=model.house if self.house_terms else None,

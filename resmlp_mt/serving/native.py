@@ -6,84 +6,58 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.batcher import Options
-from resmlp_mt.serving.bodies import MEND, MOST_TERMS, Asked, Text
-from resmlp_mt.serving.desk import HELD, SEARCHED, Found, Task, weigh
+from resmlp_mt.serving.bodies import MEND, Asked, Text
+from resmlp_mt.serving.jobs import Found, Job, weigh
 from resmlp_mt.serving.models import AUTO, Models
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
-_SIDE = 100  # characters on each side of a term
-_Side = Annotated[str, Field(max_length=_SIDE), MEND]
+_Side = Annotated[str, Field(max_length=100), MEND]  # of a term
 _SEARCH = "beam nbest lenpen max_len_b no_repeat_ngram_size".split()
 
 
 class TranslationRequest(Asked):
     """Texts to translate, and how."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
-    text: list[Text] | Text = Field(
-        description="A text, or several, of one or more sentences and lines.",
-        examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
-    )
-    source: Text = Field(
-        AUTO, description='Code of its language; "auto" finds it out where that matters.'
-    )
-    target: Text | None = Field(
-        None, description="Code of the language to translate to, where there are several."
-    )
-    beam: int = Field(
-        USUAL_BEAM,
-        ge=1,
-        description="Hypotheses kept in the search. /frontend/settings has a `maxBeam`.",
-    )
-    nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
-    lenpen: float = Field(
-        1.0, ge=0, le=10, allow_inf_nan=False, description="Above 1 favours long translations."
-    )
-    split_sentences: bool | None = Field(
-        None,
-        description="Translate each sentence by itself; false leaves lines whole where they are "
-        "not too long. Default: as the model was trained.",
-    )
-    recase: bool = Field(
-        True,
-        description="Translate capitals, emphasis, links, tags and words that the model cannot "
-        "read. Else, and where there is a prefix, the text is taken as typed.",
-    )
-    prefix: Text = Field(
-        "", description="What the translation of the text begins with. Its last word may go on."
-    )
-    alternatives: bool = Field(
-        False,
-        description="Return translations that go on in different ways behind `prefix`. If that "
-        "ends in a blank, its last word is whole.",
-    )
-    glossary: dict[_Side, _Side] = Field(
-        {},
-        max_length=MOST_TERMS,
-        description=f"What translations shall hold for terms of the texts, of {_SIDE} characters "
-        f"on each side. The texts have at most {SEARCHED:,} characters then, and the translations "
-        f"of a sentence's terms {HELD} subwords, divided by `beam`.",
-        examples=[{"bike": "Drahtesel"}],
-    )
-    house_terms: bool = Field(
-        True,
-        description="Use the terms of the service too, if it has some; an entry of `glossary` for "
-        "the same term counts more.",
-    )
-    max_len_b: int = Field(
-        200, ge=1, le=1000, description="Subwords of the translation of a part, at most."
-    )
-    no_repeat_ngram_size: int = Field(
-        0,
-        ge=0,
-        le=100,
-        description="No sequence of so many subwords comes twice in a part; 0, or 2 or more. For "
-        "checkpoints alone.",
-    )
-    parts: bool = Field(False, description="Return what was translated at once, too.")
-    attention: bool = Field(False, description="Return where each translation was made from.")
+    text: list[Text] | Text = Field(examples=["A man rides a bike.", ["A man.", "Two dogs."]])
+    """A text, or several, of one or more sentences and lines."""
+    source: Text = AUTO
+    """Code of its language; "auto" finds it out where that matters."""
+    target: Text | None = None
+    """Code of the language to translate to, where there are several."""
+    beam: int = Field(USUAL_BEAM, ge=1)
+    """Hypotheses kept in the search. /frontend/settings has a `maxBeam`."""
+    nbest: int = Field(1, ge=1)
+    """Translations of each text, at most `beam`."""
+    lenpen: float = Field(1.0, ge=0, le=10, allow_inf_nan=False)
+    """Above 1 favours long translations."""
+    split_sentences: bool | None = None
+    """Translate each sentence by itself; false leaves lines whole where they are not too long.
+    Default: as the model was trained."""
+    recase: bool = True
+    """Translate capitals, emphasis, links, tags and words that the model cannot read. Else, and
+    where there is a prefix, the text is taken as typed."""
+    prefix: Text = ""
+    """What the translation of the text begins with. Its last word may go on."""
+    alternatives: bool = False
+    """Return translations that go on in different ways behind `prefix`. If that ends in a blank,
+    its last word is whole."""
+    glossary: dict[_Side, _Side] = Field({}, examples=[{"bike": "Drahtesel"}])
+    """What translations shall hold for terms of the texts, of 100 characters on each side. The
+    texts have at most 100,000 characters then, and the translations of a sentence's terms 120
+    subwords, divided by `beam`."""
+    house_terms: bool = True
+    """Use the terms of the service too, if it has some; an entry of `glossary` for the same term
+    counts more."""
+    max_len_b: int = Field(200, ge=1, le=1000)
+    """Subwords of the translation of a part, at most."""
+    no_repeat_ngram_size: int = Field(0, ge=0, le=100)
+    """No sequence of so many subwords comes twice in a part; 0, or 2 or more. For checkpoints."""
+    parts: bool = False
+    """Return what was translated at once, too."""
+    attention: bool = False
+    """Return where each translation was made from."""
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "TranslationRequest":
@@ -108,18 +82,21 @@ class TranslationRequest(Asked):
         """About how long it takes to read."""
         return weigh([*self.texts, self.prefix], self.glossary)
 
-    def prepare(self, models: Models, limits: Limits) -> Task:
+    def prepare(self, models: Models, limits: Limits) -> Job:
         """As of `Asked`."""
         try:
             model = models.choose(self.source, self.target, self.texts)
         except ValueError as error:
             raise HTTPException(422, str(error)) from None
-        how = self.find_search(), self.attention, self.prefix, self.alternatives
         # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
         recase = self.recase and not self.prefix
-        return Task(
+        return Job(
             self.texts,
-            Options(model.translator, *how),
+            model.translator,
+            self.find_search(),
+            self.attention,
+            self.prefix,
+            self.alternatives,
             lambda found: _write(found, self.parts),
             reading={"split_sentences": self.split_sentences, "recase": recase},
             glossary=self.glossary,
@@ -127,37 +104,42 @@ class TranslationRequest(Asked):
         )
 
 
-class AttentionMap(BaseModel):
+class _Answer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class AttentionMap(_Answer):
     """Subwords with the end of the sentence, and a row of weights for each of the target's."""
 
     source: list[str]
     target: list[str]
-    weights: Annotated[
-        list[list[float]],
-        BeforeValidator(lambda weights: weights.astype(float).round(4).tolist()),
-    ]
-    source_words: list[int] = Field(
-        description="The word of each subword, of what stands between blanks, counted from 0."
-    )
-    target_words: list[int] = Field(description="So too; none of a part that became nothing.")
+    weights: Annotated[list[list[float]], BeforeValidator(lambda w: w.round(4).tolist())]
+    source_words: list[int]
+    """The word of each subword, of what stands between blanks, counted from 0."""
+    target_words: list[int]
+    """So too; none of a part that became nothing."""
 
 
-class Translation(BaseModel):
+class Translation(_Answer):
     """A translation; its score is the mean log-probability (base e) of its subwords."""
 
     text: str
     score: float
-    attention: list[AttentionMap] | None = Field(None, description="One for each part of a text.")
-    parts: list[str] | None = Field(None, description="The translation of each part of a text.")
+    attention: list[AttentionMap] | None = None
+    """One for each part of a text."""
+    parts: list[str] | None = None
+    """The translation of each part of a text."""
 
 
-class Result(BaseModel):
+class Result(_Answer):
     """The translations of a text, best first."""
 
     source: str
-    unknown: float = Field(description="Share of its characters that the model never saw.")
+    unknown: float
+    """Share of its characters that the model never saw."""
     translations: list[Translation]
-    parts: list[str] | None = Field(None, description="What was translated at once.")
+    parts: list[str] | None = None
+    """What was translated at once."""
 
 
 class TranslationResponse(BaseModel):
