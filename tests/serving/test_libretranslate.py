@@ -1,16 +1,14 @@
 """LibreTranslate's interface, as its own client and others ask it."""
 
-import asyncio
 import json
 import urllib.error
 
 import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI
-from serving.held import Held
+from serving.held import Held, ask
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.models import Model, Models
 from resmlp_mt.serving.settings import Settings
 
@@ -164,20 +162,10 @@ def speakers(*pairs):
     return Models([Model("-".join(p), m) for p, m in zip(pairs, models, strict=True)]), models
 
 
-@pytest.fixture
-def asked():
-    """asked(models, *bodies, path, headers, keys): the responses of a service of these models."""
-
-    async def ask(models, bodies, path, headers, keys):
-        transport = httpx.ASGITransport(build_app(models, Settings(keys=keys)))
-        base = {"transport": transport, "base_url": "http://localhost", "headers": headers}
-        async with httpx.AsyncClient(**base) as client:
-            return [await client.post(path, json=body) for body in bodies]
-
-    def ask_all(models, *bodies, path="/translate", headers=None, keys=None):
-        return asyncio.run(ask(models, bodies, path, headers, keys))
-
-    return ask_all
+def asked(models, *bodies, path="/translate", headers=None, keys=None):
+    """The responses of a service of these models."""
+    requests = ((path, {"json": body}) for body in bodies)
+    return ask(Settings(keys=keys), *requests, models=models, **headers or {})
 
 
 ENGLISH, GERMAN = "The children are playing in the garden.", "Die Kinder spielen im Garten."
@@ -202,7 +190,7 @@ ENGLISH, GERMAN = "The children are playing in the garden.", "Die Kinder spielen
         ({"q": "x", "source": "de-AT", "target": "en_US"}, 1),
     ],
 )
-def test_the_languages_of_a_request_choose_the_model(asked, body, model):
+def test_the_languages_of_a_request_choose_the_model(body, model):
     models, translators = speakers(("en", "de"), ("de", "en"), ("en", "fr_FR"))
     (response,) = asked(models, body)
     if model is None:
@@ -216,7 +204,7 @@ def test_the_languages_of_a_request_choose_the_model(asked, body, model):
 SPANISH = "El perro duerme en el jardín de la casa."
 
 
-def test_confidence_is_the_share_of_all_languages(asked):
+def test_confidence_is_the_share_of_all_languages():
     models, _ = speakers(("en", "de"), ("de", "en"))
 
     def detect(*texts):
@@ -229,7 +217,7 @@ def test_confidence_is_the_share_of_all_languages(asked):
     assert none == number == [{"confidence": 0.0, "language": "en"}]
 
 
-def test_lists_are_detected_together(asked):
+def test_lists_are_detected_together():
     """As by LibreTranslate: what there is most of first, as sure as in the texts that have it."""
     models, _ = speakers(("en", "de"), ("de", "en"))
     lists = [ENGLISH], [ENGLISH, GERMAN * 2, "12"], ["", " "], []
@@ -243,7 +231,7 @@ def test_lists_are_detected_together(asked):
     assert none == {"error": "Invalid request: missing q parameter"}
 
 
-def test_a_text_without_letters_is_taken_for_english(asked):
+def test_a_text_without_letters_is_taken_for_english():
     """LibreTranslate's default."""
     models, _ = speakers(("de", "fr"), ("fr", "en"), ("en", "de"))
     number = {"q": "12", "source": "auto"}
@@ -266,7 +254,7 @@ def test_a_text_without_letters_is_taken_for_english(asked):
         ({"q": [" ", "Hund"]}, [" ", "dnuH"]),
     ],
 )
-def test_requests_are_read_as_libretranslate_reads_them(asked, tmp_path, body, answer):
+def test_requests_are_read_as_libretranslate_reads_them(tmp_path, body, answer):
     models, _ = speakers(("de", "en"))
     (keys := tmp_path / "keys").write_text("123\n")
     body = {"q": "Hund", "source": "de", "target": "en", "api_key": "123"} | body
@@ -286,7 +274,7 @@ def test_requests_are_read_as_libretranslate_reads_them(asked, tmp_path, body, a
         ({"api_key": ""}, "", 403),
     ],
 )
-def test_a_key_may_stand_in_the_body_or_in_a_header(asked, tmp_path, in_body, header, status):
+def test_a_key_may_stand_in_the_body_or_in_a_header(tmp_path, in_body, header, status):
     models, _ = speakers(("en", "de"), ("de", "en"))
     (keys := tmp_path / "keys").write_text("ours\n")
     body = {"q": GERMAN, "source": "de", "target": "en"} | in_body
