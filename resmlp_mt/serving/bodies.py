@@ -16,10 +16,9 @@ from resmlp_mt.serving.models import Models
 from resmlp_mt.serving.settings import Limits
 from resmlp_mt.text.surrogates import mend_surrogates
 
-NO_JSON = "send JSON as in /docs, with the header Content-Type: application/json"
-MOST_TERMS = 1000
-# Fields of a request, and characters of a name in an answer.
-_MOST_FIELDS, _NAME = 50, 40
+NO_JSON = "send JSON as in /docs, in UTF-8, with the header Content-Type: application/json"
+_NAME = 40  # characters of a name in an answer
+_MOST_TERMS, _MOST_FIELDS = 1000, 50
 # Commas and brackets of a body, those of its texts counted. To parse more holds all threads.
 _MOST_VALUES = 100_000
 
@@ -59,7 +58,7 @@ class Asked(BaseModel):
             HTTPException: If it holds more than the queue does, or something is wrong with it.
         """
         # pydantic would explain each of a hundred thousand mistakes.
-        most = {"text": limits.queue_size, "q": limits.queue_size, "glossary": MOST_TERMS}
+        most = {"text": limits.queue_size, "q": limits.queue_size, "glossary": _MOST_TERMS}
         for name in most.keys() & fields.keys():
             if isinstance(many := fields[name], list | dict) and len(many) > most[name]:
                 what = "terms" if name == "glossary" else "sentences"
@@ -96,20 +95,12 @@ def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
             }
         if (values := sum(map(body.count, (b",", b"[", b"{")))) > _MOST_VALUES:
             raise too_many(values, _MOST_VALUES, "values, or commas and brackets")
-        if not isinstance(found := json.loads(body.decode()), dict):
-            raise HTTPException(400, NO_JSON)
-        _check_number(found)
-        return found
-    except UnicodeDecodeError as error:
-        byte = f"byte {error.start + 1:,} is 0x{error.object[error.start]:02x}"
-        said = f"the body is not UTF-8 ({byte}); encode it so, and do not compress it"
-    except RecursionError:
-        said = "the body is nested too deeply; send JSON as in /docs"
-    except json.JSONDecodeError as error:
-        said = f"the body is no JSON: {error.msg} at character {error.pos + 1:,}"
-    except ValueError as error:  # python_multipart's are some, too
-        said = f"the body cannot be read: {error}"
-    raise HTTPException(400, said)
+        found = json.loads(body.decode())
+        if isinstance(found, dict) and len(found) <= _MOST_FIELDS:
+            return found
+    except (ValueError, RecursionError) as error:  # they say where
+        raise HTTPException(400, f"the body cannot be read: {error}; {NO_JSON}") from None
+    raise HTTPException(400, NO_JSON)
 
 
 def _read_form(body: bytes, kind: str) -> dict[str, list[str]]:
@@ -122,15 +113,11 @@ def _read_form(body: bytes, kind: str) -> dict[str, list[str]]:
 
     def add(field) -> None:
         fields.setdefault(field.field_name.decode(), []).append((field.value or b"").decode())
-        _check_number(fields)
+        if len(fields) > _MOST_FIELDS:
+            raise ValueError(f"more than {_MOST_FIELDS} fields")
 
     def refuse(file) -> None:
         raise ValueError("files are not taken")
 
     parse_form({"Content-Type": kind.encode("latin-1")}, BytesIO(body), add, refuse)
     return fields
-
-
-def _check_number(fields: dict) -> None:
-    if len(fields) > _MOST_FIELDS:
-        raise ValueError(f"{len(fields):,} fields; send {_MOST_FIELDS} at most")

@@ -121,9 +121,8 @@ class Models:
         Raises:
             ValueError: If there is none, or there are several.
         """
-        left = self.all
-        if source.lower() != AUTO:
-            left = [model for model in left if model.source == self.find_language(source)]
+        sought = AUTO if source.lower() == AUTO else self.find_language(source)
+        left = [model for model in self.all if sought in (AUTO, model.source)]
         if target is not None:
             left = [model for model in left if model.target == self.find_language(target)]
         sources = {model.source for model in left}
@@ -181,23 +180,21 @@ def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> li
     Raises:
         UserError: If it is not clear whose terms they are, or a model cannot say one.
     """
-    given, there = list(models), ", ".join(model.direction for model in models)
-    known = [_plain(model.direction) for model in models]
+    given = {_plain(model.direction): model for model in models}
     for direction, path in files:
-        said = f"--glossary {direction}{'=' * bool(direction)}{path}"
-        if not direction and len(models) > 1:
-            raise UserError(f"{said}: write SOURCE-TARGET={path}; there are models for {there}")
-        if direction and _plain(direction) not in known:
-            raise UserError(f"{said}: no model translates so; there are models for {there}")
-        place = known.index(_plain(direction)) if direction else 0
-        if given[place].house:
-            raise UserError(f"{said}: {models[place].direction} has terms; join the files")
+        asked = [_plain(direction)] if direction else list(given)
+        if len(asked) > 1 or asked[0] not in given:
+            there = ", ".join(model.direction for model in models)
+            raise UserError(f"--glossary {path}: write SOURCE-TARGET={path}, of {there}")
+        model = given[asked[0]]
+        if model.house:
+            raise UserError(f"--glossary {path}: {model.direction} has terms; join the files")
         try:
-            house = Glossary(read_glossary(path), models[place].translator.codec, must=False)
+            house = Glossary(read_glossary(path), model.translator.codec, must=False)
         except UserError as error:
             raise UserError(f"--glossary {path}: {error}") from None
-        given[place] = replace(models[place], house=house)
-    return given
+        given[asked[0]] = replace(model, house=house)
+    return list(given.values())
 
 
 def name_language(code: str) -> str:

