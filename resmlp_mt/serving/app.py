@@ -18,9 +18,8 @@ from starlette.middleware.cors import CORSMiddleware
 
 import resmlp_mt
 from resmlp_mt.serving import libretranslate
-from resmlp_mt.serving.batcher import Batcher
+from resmlp_mt.serving.batcher import Batcher, Desk
 from resmlp_mt.serving.bodies import NO_JSON, Asked, read_fields
-from resmlp_mt.serving.desk import Desk
 from resmlp_mt.serving.front import CheckHost, Front, refuse
 from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
 from resmlp_mt.serving.libretranslate import DetectRequest, LibreRequest, LibreResponse

@@ -6,21 +6,26 @@ second at most, and what is left of a request goes back to the queue. There the 
 that least was done for, so that one of a sentence waits for a slice, and not for long requests.
 """
 
-import heapq
+import asyncio
 import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from heapq import heappop, heappush
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.serving.jobs import Job
+from resmlp_mt.serving.jobs import Job, check_answer
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
 logger = logging.getLogger(__name__)
 # Subwords of the sentences that a slice has `batch_size` of.
 _LENGTH = 12
+# Weight of what takes ten milliseconds, a character's being 1, and how many may wait with more.
+_LONG, _LONG_WAITING = 3_000, 32
 
 
 def too_busy() -> HTTPException:
@@ -109,12 +114,11 @@ class Batcher:
                 self.changed.wait()
             self.jobs = jobs
             first = min(jobs, key=lambda job: job.spent, default=None)
-            turns = [(job.spent, i) for i, job in enumerate(jobs) if job.way == first.way]
-            heapq.heapify(turns)
+            turns = sorted((job.spent, i) for i, job in enumerate(jobs) if job.way == first.way)
             batch: list[tuple[Job, int]] = []
             left = self.slice
             while turns and len(batch) < self.limits.batch_size:
-                job = jobs[(i := turns[0][1])]
+                job = jobs[i := heappop(turns)[1]]
                 cost = min(job.costs[job.taken], self.slice)
                 if batch and (cost > left or first.alternatives):
                     break
@@ -123,9 +127,7 @@ class Batcher:
                 job.spent += cost
                 job.taken += 1
                 if job.waiting:
-                    heapq.heapreplace(turns, (job.spent, i))
-                else:
-                    heapq.heappop(turns)
+                    heappush(turns, (job.spent, i))
         return batch
 
     def _observe(self, _: Future | None = None) -> None:
@@ -155,3 +157,49 @@ class Batcher:
                             job.end()
         except Stopped:
             logger.info("a batch of %d texts was abandoned", len(batch))
+
+
+class Desk:
+    """Reads and answers requests beside the event loop, so that others need not wait.
+
+    A megabyte takes seconds to read. Such requests wait for one another.
+    """
+
+    def __init__(self, batcher: Batcher, limits: Limits):
+        self.batcher, self.limits = batcher, limits
+        self.quick, self.slow = CapacityLimiter(2), CapacityLimiter(1)
+
+    async def translate(self, weight: int, prepare: Callable[[], Job | bytes]) -> bytes:
+        """Translate what a request asks: a job, or else an answer. To cancel it ends the work.
+
+        Raises:
+            HTTPException: If the texts cannot be queued or translated so, or the answer is too
+                large.
+        """
+
+        def read() -> Job | bytes:
+            if not isinstance(asked := prepare(), bytes):
+                asked.read(self.limits)
+            return asked
+
+        if isinstance(job := await self.read(weight, read), bytes):
+            return job
+        await asyncio.wrap_future(self.batcher.submit(job).answer)
+        answer = await self._run(weight + job.written, job.write)
+        check_answer(len(answer), self.limits)  # of attention, and characters of several bytes
+        return answer
+
+    async def read(self, weight: int, function: Callable, *arguments):
+        """Run a function that reads so much, beside the event loop.
+
+        Raises:
+            HTTPException: If too much waits that is long.
+        """
+        used = self.slow.statistics()
+        if weight > _LONG and used.borrowed_tokens + used.tasks_waiting >= _LONG_WAITING:
+            raise too_busy()
+        return await self._run(weight, function, *arguments)
+
+    async def _run(self, weight: int, function: Callable, *arguments):
+        limiter = self.quick if weight <= _LONG else self.slow
+        return await run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)

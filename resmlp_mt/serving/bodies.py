@@ -11,8 +11,7 @@ from python_multipart import parse_form
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
-from resmlp_mt.serving.jobs import Job, too_many, weigh
-from resmlp_mt.serving.models import Models
+from resmlp_mt.serving.jobs import too_many
 from resmlp_mt.serving.settings import Limits
 from resmlp_mt.text.surrogates import mend_surrogates
 
@@ -36,19 +35,6 @@ class Asked(BaseModel):
     def texts(self) -> list[str]:
         """One or several."""
         return [self.text] if isinstance(self.text, str) else self.text
-
-    @property
-    def weight(self) -> int:
-        """About how long it takes to read."""
-        return weigh(self.texts)
-
-    def prepare(self, models: Models, limits: Limits) -> Job | bytes:
-        """What is to be done for it, or its answer where nothing is.
-
-        Raises:
-            HTTPException: If it cannot be done.
-        """
-        raise NotImplementedError
 
     @classmethod
     def read(cls, fields: dict, limits: Limits) -> Self:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.bodies import Asked, Text
 from resmlp_mt.serving.html.markup import read_documents, write_documents
-from resmlp_mt.serving.jobs import Found, Job
+from resmlp_mt.serving.jobs import Found, Job, weigh
 from resmlp_mt.serving.models import AUTO, Models, name_language
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
@@ -63,10 +63,14 @@ class LibreRequest(DetectRequest):
     @property
     def weight(self) -> int:
         """About how long it takes to read."""
-        return super().weight * (_MARKUP if self.format == "html" else 1)
+        return weigh(self.texts) * (_MARKUP if self.format == "html" else 1)
 
     def prepare(self, models: Models, limits: Limits) -> Job | bytes:
-        """As of `Asked`; where the source is in the target's language, that is the answer."""
+        """The job of it, or its answer, where its texts are in the target's language.
+
+        Raises:
+            HTTPException: If there is no such translation.
+        """
         texts, count, html = self.texts, 1 + self.alternatives, self.format == "html"
         if count > limits.beam:
             raise HTTPException(400, f"Invalid request: alternatives is above {limits.beam - 1}")
@@ -182,7 +186,7 @@ def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
     @router.get("/frontend/settings")
     async def show_settings() -> dict:
         """Settings of a page. `maxBeam` is our own."""
-        chosen = dict(zip(("source", "target"), next(iter(models.pairs)), strict=True))
+        chosen = zip(("source", "target"), next(iter(models.pairs)), strict=True)
         return {
             "apiKeys": needs_key,
             "keyRequired": needs_key,
@@ -191,7 +195,7 @@ def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
             "frontendTimeout": 500,
             "maxBeam": limits.beam,
             "language": {
-                side: {"code": code, "name": name_language(code)} for side, code in chosen.items()
+                side: {"code": code, "name": name_language(code)} for side, code in chosen
             },
             "suggestions": False,
             "supportedFilesFormat": [],

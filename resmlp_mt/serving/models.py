@@ -29,19 +29,9 @@ class Model:
     house: Glossary | None = None
 
     @property
-    def source(self) -> str:
-        """Code of the language that it translates from."""
-        return self.translator.codec.source_language
-
-    @property
-    def target(self) -> str:
-        """Code of the language that it translates to."""
-        return self.translator.codec.target_language
-
-    @property
-    def direction(self) -> str:
-        """Both: "en-de"."""
-        return f"{self.source}-{self.target}"
+    def pair(self) -> tuple[str, str]:
+        """Codes of the languages that it translates from and to."""
+        return self.translator.codec.source_language, self.translator.codec.target_language
 
 
 class Models:
@@ -49,7 +39,9 @@ class Models:
 
     Attributes:
         pairs: The models, each by the source and the target that it is for.
-        languages: The codes of these.
+        name: Of all of them.
+        threads: Batches that all of them can translate side by side.
+        languages: The codes of their languages.
 
     Raises:
         UserError: If two translate between the same languages.
@@ -58,26 +50,18 @@ class Models:
     def __init__(self, models: Sequence[Model]):
         self.pairs: dict[tuple[str, str], Model] = {}
         for model in models:
-            other = self.pairs.setdefault((model.source, model.target), model)
+            other = self.pairs.setdefault(model.pair, model)
             if other is not model:
-                raise UserError(f"{other.name} and {model.name} both translate {model.direction}")
-        self.all = list(models)
+                both = f"{other.name} and {model.name} both translate"
+                raise UserError(f"{both} {'-'.join(model.pair)}")
+        self.name = ", ".join(model.name for model in models)
+        self.threads = min(model.translator.threads for model in models)
         self.languages = list(dict.fromkeys(code for pair in self.pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
         known = [label for label in _load_identifier().labels if label in self._codes]
         known.sort(key=lambda label: label != "en")  # what a text without letters is taken for
         self._known = [self._codes[label] for label in known]
-
-    @property
-    def name(self) -> str:
-        """Of all of them."""
-        return ", ".join(model.name for model in self.all)
-
-    @property
-    def threads(self) -> int:
-        """Batches that all of them can translate side by side."""
-        return min(model.translator.threads for model in self.all)
 
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
         """Which of the service's languages texts are in: codes, that with most text first.
@@ -122,16 +106,16 @@ class Models:
             ValueError: If there is none, or there are several.
         """
         sought = AUTO if source.lower() == AUTO else self.find_language(source)
-        left = [model for model in self.all if sought in (AUTO, model.source)]
+        left = [pair for pair in self.pairs if sought in (AUTO, pair[0])]
         if target is not None:
-            left = [model for model in left if model.target == self.find_language(target)]
-        sources = {model.source for model in left}
+            left = [pair for pair in left if pair[1] == self.find_language(target)]
+        sources = {pair[0] for pair in left}
         if len(sources) > 1:
             found = [code for code, _ in self.detect(texts) if code in sources]
-            left = [model for model in left if model.source in found[:1]] or left
+            left = [pair for pair in left if pair[0] in found[:1]] or left
         if len(left) == 1:
-            return left[0]
-        there = ", ".join(f"{model.source} to {model.target}" for model in left or self.all)
+            return self.pairs[left[0]]
+        there = ", ".join(map(" to ".join, left or self.pairs))
         if left:
             raise ValueError(f"name source and target; there are models for {there}")
         asked = f"{source} to {target}" if target is not None else source
@@ -180,15 +164,14 @@ def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> li
     Raises:
         UserError: If it is not clear whose terms they are, or a model cannot say one.
     """
-    given = {_plain(model.direction): model for model in models}
+    given = {_plain("-".join(model.pair)): model for model in models}
     for direction, path in files:
         asked = [_plain(direction)] if direction else list(given)
         if len(asked) > 1 or asked[0] not in given:
-            there = ", ".join(model.direction for model in models)
-            raise UserError(f"--glossary {path}: write SOURCE-TARGET={path}, of {there}")
+            raise UserError(f"--glossary {path}: write one of {', '.join(given)}, and ={path}")
         model = given[asked[0]]
         if model.house:
-            raise UserError(f"--glossary {path}: {model.direction} has terms; join the files")
+            raise UserError(f"--glossary {path}: {asked[0]} has terms; join the files")
         try:
             house = Glossary(read_glossary(path), model.translator.codec, must=False)
         except UserError as error:

@@ -83,7 +83,11 @@ class TranslationRequest(Asked):
         return weigh([*self.texts, self.prefix], self.glossary)
 
     def prepare(self, models: Models, limits: Limits) -> Job:
-        """As of `Asked`."""
+        """The job of it.
+
+        Raises:
+            HTTPException: If there is no model for it, or several.
+        """
         try:
             model = models.choose(self.source, self.target, self.texts)
         except ValueError as error:

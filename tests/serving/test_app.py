@@ -9,9 +9,9 @@ import pytest
 from serving.held import Held, ask, held_models
 
 from resmlp_mt.serving import app as app_module
-from resmlp_mt.serving import desk as desk_module
+from resmlp_mt.serving import batcher
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.desk import Desk
+from resmlp_mt.serving.batcher import Desk
 from resmlp_mt.serving.front import Discreet
 from resmlp_mt.serving.metrics import Metrics
 from resmlp_mt.serving.settings import Limits, Settings
@@ -89,8 +89,8 @@ def test_long_requests_wait_for_one_another_and_not_for_ever(asked, monkeypatch)
             assert len(text) <= 10 or self.let_go.wait(60)
             return super().split(text)
 
-    monkeypatch.setattr(desk_module, "_LONG", 30)
-    monkeypatch.setattr(desk_module, "_LONG_WAITING", 2)
+    monkeypatch.setattr(batcher, "_LONG", 30)
+    monkeypatch.setattr(batcher, "_LONG_WAITING", 2)
     held = {"text": "aaaa", "glossary": {"a": "b"}}  # terms are looked for: it counts ten times
     texts = ["busy", *(letter * 40 for letter in "abc"), held, "\n\na", "short"]
     responses = asked(*texts, translator=Slow())
