@@ -6,6 +6,7 @@ import urllib.error
 import httpx
 import pytest
 from libretranslatepy import LibreTranslateAPI
+from serving.conftest import ask as post
 from serving.held import Held, ask
 
 from resmlp_mt.errors import UserError
@@ -13,10 +14,6 @@ from resmlp_mt.serving.models import Model, Models
 from resmlp_mt.serving.settings import Settings
 
 TEXT = "A man rides a bike."
-
-
-def post(server, path="/translate", **body):
-    return httpx.post(server + path, json=body, timeout=1800)
 
 
 def ours(server, text, **options):

@@ -5,14 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
-import numpy as np
 import pytest
-from serving.conftest import serving
+from serving.conftest import ask, serving
 from serving.held import Held, held_models
 from serving.held import ask as ask_app
 from serving.test_processes import children
 
-from resmlp_mt import Translator
 from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.serving.models import Model, give_terms
 from resmlp_mt.serving.settings import Settings
@@ -29,19 +27,10 @@ TEXTS = [
 ]
 
 
-def ask(server, **body):
-    return httpx.post(f"{server}/translate", json=body, timeout=1800)
-
-
 def answer(server, **body):
     response = ask(server, **body)
     assert response.status_code == 200, response.text
     return [[t["text"] for t in r["translations"]] for r in response.json()["results"]]
-
-
-@pytest.fixture(scope="module")
-def translator():
-    return Translator.from_pretrained("multi30k-en-de")
 
 
 @pytest.fixture(scope="module")
@@ -186,15 +175,8 @@ def test_what_cannot_name_them_goes_on_without(house, server, body):
 
 
 def test_terms_belong_to_the_direction_that_is_named(tmp_path):
-    class Codec:
-        def __init__(self, source, target):
-            self.source_language, self.target_language = source, target
-
-        def encode_held(self, text):
-            return np.array(list(map(ord, text)))
-
     pairs = ("en", "de"), ("de", "en"), ("en", "pt_BR")
-    models = [Model("-".join(p), SimpleNamespace(codec=Codec(*p))) for p in pairs]
+    models = [Model("-".join(pair), Held(1, *pair)) for pair in pairs]
     path = write(tmp_path / "a.tsv", TERMS)
     given = give_terms(models, [("de-en", path), ("EN-pt-br", path)])
     assert [bool(model.house) for model in given] == [False, True, True]
