@@ -86,10 +86,16 @@ def create_app(settings: Settings):
         said = str(error)
         if isinstance(error, ModuleNotFoundError):
             said = f"this needs {error.name}: {advise('serve')}"
-        print(f"resmlp-mt serve: {said}", file=sys.stderr, flush=True)
+        _say(f"resmlp-mt serve: {said}")
         sys.exit(STARTUP_FAILURE)
     # What is there now stays, and need not be looked through for garbage: that holds all threads.
     gc.collect()
     gc.freeze()
-    print(f"worker {os.getpid()} is translating at {settings.address}", file=sys.stderr, flush=True)
+    _say(f"worker {os.getpid()} is translating at {settings.address}")
     return app
+
+
+def _say(line: str) -> None:
+    """Write a line to stderr at once: workers share it, and `print` may write its end by itself."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
