@@ -190,20 +190,19 @@ def test_what_fails_is_answered_with_500_counted_so_and_the_others_as_ever(
 
 
 @pytest.mark.parametrize(
-    ("host", "taken"),
+    ("host", "status"),
     [
-        ("localhost", True),
-        ("[::1]:8080", True),
-        ("192.0.2.7", True),  # an address is no name that somebody could point here
-        ("evil.example.com", False),
-        ("127.0.0.1.evil.example.com:8080", False),
-        ("[::1", False),
+        ("localhost", 200),
+        ("[::1]:8080", 200),
+        ("192.0.2.7", 200),  # an address is no name that somebody could point here
+        ("evil.example.com", 400),
+        ("127.0.0.1.evil.example.com:8080", 400),
+        ("[::1", 400),
     ],
 )
-def test_requests_for_other_hosts_are_refused(host, taken):
+def test_requests_for_other_hosts_are_refused(host, status):
     settings = Settings(hosts=("localhost", "Translate.example.org"))
-    (response,) = ask(settings, "/healthz", Host=host)
-    assert response.status_code == (200 if taken else 400)
+    assert ask(settings, "/healthz", Host=host)[0].status_code == status
 
 
 @pytest.mark.parametrize("allowed", [(), ("https://a.example",), ("*",)])

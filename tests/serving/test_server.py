@@ -12,6 +12,8 @@ import httpx
 import numpy as np
 import pytest
 from cli.commands import run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from serving.conftest import ask, serving
 
@@ -131,6 +133,33 @@ def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
     sources = [result["source"] for result in response.json()["results"]]
     assert sources == ["A dog 😀.", "A \ufffd dog.", "\ufffd"]
+
+
+# From every plane, surrogates and unassigned ones too.
+anything = st.text(st.integers(0, 0x10FFFF).map(chr), max_size=200)
+scripts = "a-z äöüß жук שלום नमस्ते 你好世界 こんにちは 👩‍👩‍👧🇩🇪 ȩ́ȩ́ {{x}} <!-- <b>".split()
+mixed = st.lists(st.sampled_from(scripts), min_size=1, max_size=8).map("".join)
+controls = st.text("\0\x01\x08\t\x0b\x0c\r\x1b\x7f\x85\xad\u200b\u202e\u2028\ufeff\uffff")
+pieces = st.sampled_from(["x", "ab", "ſ", "漢", "👍🏽", "\u0301", "-", "&amp;"])
+long_word = st.builds(lambda piece, count: piece * count, pieces, st.integers(100, 600))
+line = st.one_of(anything, mixed, controls, long_word)
+document = st.lists(st.lists(line, max_size=4).map(" ".join), max_size=4)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=HealthCheck)
+@given(lines=document)
+def test_hostile_documents_are_translated_line_by_line(server, translator, lines):
+    body = json.dumps({"text": [*lines, CAPTIONS[2]], "beam": 1})  # surrogates leave escaped
+    headers = {"Content-Type": "application/json"}
+    response = httpx.post(f"{server}/translate", content=body, headers=headers)
+    *found, last = [result["translations"][0] for result in response.json()["results"]]
+    # Whatever its neighbours are.
+    assert last["text"] == translator.translate(CAPTIONS[2], beam=1)
+    for text, translation in zip(lines, found, strict=True):
+        translation["text"].encode()  # no half of a surrogate pair
+        assert translation["text"].count("\n") in (0, text.count("\n"))
+        assert translation["score"] <= 0
+        assert text.strip() or translation["text"] == ""
 
 
 def test_health_and_metrics(server):

@@ -42,15 +42,6 @@ def house(tmp_path_factory):
         yield SimpleNamespace(address=address, process=process)
 
 
-@pytest.mark.parametrize("asked", [{}, {"beam": 4, "nbest": 3, "attention": True}])
-def test_a_glossary_does_what_it_does_in_python(server, translator, asked):
-    for terms in ({}, TERMS):
-        expected = translator.translate_nbest(TEXTS, glossary=terms, **asked)
-        expected = [[hypothesis.text for hypothesis in best] for best in expected]
-        assert answer(server, text=TEXTS, glossary=terms, **asked) == expected
-    assert "Drahtesel" in expected[0][0] and "Riese" in expected[4][0]
-
-
 def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(house):
     glossaries = [{}, TERMS, {"bike": "Rad"}, {"dog": "Hund", "man": "Herr"}, {}, {"A": "Ein"}]
     bodies = [{"text": TEXTS, "glossary": g, "house_terms": False} for g in glossaries]
@@ -139,17 +130,24 @@ def write(path, terms):
     ("asked", "terms"),
     [
         ({}, TERMS),
-        ({"glossary": OWN}, TERMS | OWN),
+        ({"glossary": OWN, "beam": 4, "nbest": 3}, TERMS | OWN),
         ({"house_terms": False}, {}),
-        ({"house_terms": False, "glossary": OWN}, OWN),
+        ({"house_terms": False, "glossary": OWN, "attention": True}, OWN),
     ],
 )
 def test_terms_of_the_house_and_of_a_request_are_one_glossary(house, translator, asked, terms):
     terms, held = Glossary(terms, translator.codec, must=False), asked.get("glossary", {})
+    search = {name: asked[name] for name in asked.keys() & {"beam", "nbest", "attention"}}
     glossary = Glossary(held, translator.codec).over(terms)
-    expected = translator.translate_nbest(TEXTS, glossary=glossary)
+    expected = translator.translate_nbest(TEXTS, glossary=glossary, **search)
     expected = [[hypothesis.text for hypothesis in best] for best in expected]
     assert answer(house.address, text=TEXTS, **asked) == expected
+    assert ("Drahtesel" in expected[0][0]) == (asked == {})
+
+
+def test_an_export_holds_terms_without_fairseq(server, translator):
+    expected = translator.translate(TEXTS, glossary=TERMS)
+    assert [best[0] for best in answer(server, text=TEXTS, glossary=TERMS)] == expected
 
 
 def test_requests_of_libretranslate_have_them_too(house):
