@@ -55,11 +55,7 @@ class Problem(BaseModel):
 
 
 def build_app(models: Models, settings: Settings) -> FastAPI:
-    """The application, to be run by an ASGI server.
-
-    Raises:
-        UserError: If there is something wrong with the file of keys.
-    """
+    """The application, for an ASGI server; UserError if the file of keys is broken."""
     limits, metrics = settings.limits, Metrics()
     known = read_keys(settings.keys, settings.a_minute) if settings.keys else {}
     keys = Keys(known, SharedCounts(settings.folder))

@@ -64,11 +64,7 @@ class Batcher:
         return sum(job.waiting for job in self.jobs)
 
     def submit(self, job: Job) -> Job:
-        """Queue the segments of a job, all or none.
-
-        Raises:
-            HTTPException: If there is no room for them now.
-        """
+        """Queue the segments of a job, all or none; HTTPException if there is no room now."""
         with self.changed:
             if self.closed or self.waiting + len(job.segments) > self.limits.queue_size:
                 raise too_busy()
@@ -169,32 +165,20 @@ class Desk:
         self.batcher, self.limits = batcher, limits
         self.quick, self.slow = CapacityLimiter(2), CapacityLimiter(1)
 
-    async def translate(self, weight: int, prepare: Callable[[], Job | bytes]) -> bytes:
-        """Translate what a request asks: a job, or else an answer. To cancel it ends the work.
+    async def translate(self, weight: int, prepare: Callable[[], Job]) -> bytes:
+        """The answer to the request that `prepare` makes a job of. To cancel it ends the work.
 
         Raises:
-            HTTPException: If the texts cannot be queued or translated so, or the answer is too
-                large.
+            HTTPException: If that cannot be queued or translated, or the answer is too large.
         """
-
-        def read() -> Job | bytes:
-            if not isinstance(asked := prepare(), bytes):
-                asked.read(self.limits)
-            return asked
-
-        if isinstance(job := await self.read(weight, read), bytes):
-            return job
+        job = await self.read(weight, lambda: prepare().read(self.limits))
         await asyncio.wrap_future(self.batcher.submit(job).answer)
         answer = await self._run(weight + job.written, job.write)
         check_answer(len(answer), self.limits)  # of attention, and characters of several bytes
         return answer
 
     async def read(self, weight: int, function: Callable, *arguments):
-        """Run a function that reads so much, beside the event loop.
-
-        Raises:
-            HTTPException: If too much waits that is long.
-        """
+        """Run a function that reads so much; HTTPException if too much waits that is long."""
         used = self.slow.statistics()
         if weight > _LONG and used.borrowed_tokens + used.tasks_waiting >= _LONG_WAITING:
             raise too_busy()

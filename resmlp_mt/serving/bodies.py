@@ -38,11 +38,7 @@ class Asked(BaseModel):
 
     @classmethod
     def read(cls, fields: dict, limits: Limits) -> Self:
-        """The request that fields are.
-
-        Raises:
-            HTTPException: If it holds more than the queue does, or something is wrong with it.
-        """
+        """The request that fields are; HTTPException if it is too large, or none."""
         # pydantic would explain each of a hundred thousand mistakes.
         most = {"text": limits.queue_size, "q": limits.queue_size, "glossary": _MOST_TERMS}
         for name in most.keys() & fields.keys():
@@ -66,10 +62,7 @@ class Asked(BaseModel):
 def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
     """The fields of a request: JSON; or a form and a query, as the JSON that says the same.
 
-    `kind` is the Content-Type.
-
-    Raises:
-        HTTPException: If it cannot be read.
+    `kind` is the Content-Type. HTTPException if it cannot be read.
     """
     try:
         if "json" not in kind.lower():

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from reprlib import repr as shorten
+from typing import Self
 
 from starlette.exceptions import HTTPException
 
@@ -50,7 +51,7 @@ class Job:
 
     Args:
         texts: Raw text.
-        translator, search, attention: By which model, and how.
+        translator, search, attention: By which model, and how; None where there are no texts.
         prefix, alternatives: What the only text's translation begins with, and whether it then goes
             on in different ways.
         describe: Makes the answer.
@@ -69,7 +70,7 @@ class Job:
     """
 
     texts: list[str]
-    translator: Translator
+    translator: Translator | None
     search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
     attention: bool = False
     prefix: str = ""
@@ -102,12 +103,8 @@ class Job:
         """Segments that wait for a thread; none where the job was cancelled."""
         return 0 if self.answer.done() else len(self.segments) - self.taken
 
-    def read(self, limits: Limits) -> None:
-        """Find the parts of the texts.
-
-        Raises:
-            HTTPException: If that is more than may be asked for, or cannot be translated so.
-        """
+    def read(self, limits: Limits) -> Self:
+        """Find the parts of the texts; HTTPException if they are too many, or impossible so."""
         most, size, begun = limits.queue_size, sum(map(len, self.texts)), self._is_begun
         if self.glossary and size > SEARCHED:
             raise too_many(size, SEARCHED, "characters with a glossary")
@@ -129,6 +126,7 @@ class Job:
                 size += _WEIGHT * sum(len(segment.pieces) ** 2 for segment in self.segments)
             check_answer(size * self.search.nbest, limits)
             self._check_search()
+            return self
         except UserError as error:
             raise HTTPException(422, str(error)) from None
 
@@ -144,8 +142,7 @@ class Job:
         """Yield the translations of each segment; None where other work may come in between.
 
         Raises:
-            HTTPException: If more than a plain search was asked for, or terms must be held, and
-                that cannot be had.
+            HTTPException: If more than a plain search is needed, and cannot be had.
         """
         codec = self.translator.codec
         try:

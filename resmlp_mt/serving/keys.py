@@ -105,11 +105,7 @@ class Keys:
         return bool(self.known)
 
     def admit(self, given: str) -> None:
-        """Count a request.
-
-        Raises:
-            HTTPException: 403 if the key is not known, 429 if it has sent too much.
-        """
+        """Count a request; HTTPException 403 for an unknown key, 429 for one used too often."""
         if not self.known:
             return
         if not given:

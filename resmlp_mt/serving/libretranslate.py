@@ -65,12 +65,8 @@ class LibreRequest(DetectRequest):
         """About how long it takes to read."""
         return weigh(self.texts) * (_MARKUP if self.format == "html" else 1)
 
-    def prepare(self, models: Models, limits: Limits) -> Job | bytes:
-        """The job of it, or its answer, where its texts are in the target's language.
-
-        Raises:
-            HTTPException: If there is no such translation.
-        """
+    def prepare(self, models: Models, limits: Limits) -> Job:
+        """The job of it; HTTPException if there is no such translation."""
         texts, count, html = self.texts, 1 + self.alternatives, self.format == "html"
         if count > limits.beam:
             raise HTTPException(400, f"Invalid request: alternatives is above {limits.beam - 1}")
@@ -83,7 +79,7 @@ class LibreRequest(DetectRequest):
             raise HTTPException(400, "auto: the languages here cannot be told; name the source")
         target = _find_language(self.target, models)
         if source == target:  # as LibreTranslate has it
-            return self._write([[text] for text in texts], detected)
+            return Job([], None, describe=lambda _: self._write([[t] for t in texts], detected))
         if (model := models.pairs.get((source, target))) is None:
             raise HTTPException(
                 400,

@@ -83,11 +83,7 @@ class TranslationRequest(Asked):
         return weigh([*self.texts, self.prefix], self.glossary)
 
     def prepare(self, models: Models, limits: Limits) -> Job:
-        """The job of it.
-
-        Raises:
-            HTTPException: If there is no model for it, or several.
-        """
+        """The job of it; HTTPException if there is no model for it, or several."""
         try:
             model = models.choose(self.source, self.target, self.texts)
         except ValueError as error:

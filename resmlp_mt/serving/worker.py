@@ -27,11 +27,7 @@ _BACKLOG = 1000  # connections that wait to be accepted
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket at an address, before anything slow happens.
-
-    Raises:
-        OSError: If that is not possible.
-    """
+    """Open a socket at an address, before anything slow happens; OSError if there is none."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = found[0]
     both = family == socket.AF_INET6
