@@ -74,7 +74,7 @@ def build_app(models: Models, settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.include_router(_build_texts(Desk(batcher, limits), models, limits, keys))
-    app.include_router(libretranslate.build_router(models, limits, keys.required))
+    app.include_router(libretranslate.build_router(models, limits, bool(keys.known)))
     app.include_router(_build_status(models, metrics))
     app.mount("/page", _Page(directory=PAGE))
 
@@ -120,7 +120,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         if given := _find_key(request):
             keys.admit(given)
         body = await request.body()
-        if keys.required and not given and b"api_key" not in body:
+        if keys.known and not given and b"api_key" not in body:
             keys.admit("")
         if len(body) <= _SMALL:
             return read(body, request, given)

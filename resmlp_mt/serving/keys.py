@@ -93,16 +93,14 @@ class SharedCounts(Storage):
 
 
 class Keys:
-    """Keys that requests need, if any, and how often each may ask in a minute, 0 for any number."""
+    """Keys of which requests need one, if there are `known` ones.
+
+    Each comes with the number of requests that it may send in a minute, 0 for any.
+    """
 
     def __init__(self, known: Mapping[str, int] = {}, counts: Storage | None = None):
         self.known = {_digest(secret): a_minute for secret, a_minute in known.items()}
         self.limiter = FixedWindowRateLimiter(counts or SharedCounts())
-
-    @property
-    def required(self) -> bool:
-        """Whether a request needs a key."""
-        return bool(self.known)
 
     def admit(self, given: str) -> None:
         """Count a request; HTTPException 403 for an unknown key, 429 for one used too often."""

@@ -56,16 +56,10 @@ async function post(asked, signal) {
   const headers = { "Content-Type": "application/json" };
   if (key) headers.Authorization = `Bearer ${key}`;
   const body = JSON.stringify({ ...languages(), ...asked });
-  for (;;) {
-    const response = await fetch("translate", { method: "POST", headers, body, signal });
-    if (response.ok) return (await response.json()).results[0];
-    const proxys = () => ({ error: response.statusText });
-    const { error } = await response.json().catch(proxys);
-    if (response.status !== 429) throw new Error(error);
-    say("The server is busy; waiting ...");
-    await new Promise((go) => setTimeout(go, 1000 * (response.headers.get("Retry-After") || 1)));
-    signal.throwIfAborted();
-  }
+  const response = await fetch("translate", { method: "POST", headers, body, signal });
+  if (response.ok) return (await response.json()).results[0];
+  const proxys = () => ({ error: response.statusText });
+  throw new Error((await response.json().catch(proxys)).error);
 }
 
 // Do what takes requests, in the place of what was begun before.
