@@ -75,8 +75,8 @@ def read_fields(body: bytes, kind: str, query: QueryParams) -> dict:
         if (values := sum(map(body.count, (b",", b"[", b"{")))) > _MOST_VALUES:
             raise too_many(values, _MOST_VALUES, "values, or commas and brackets")
         found = json.loads(body.decode())
-        if isinstance(found, dict) and len(found) <= _MOST_FIELDS:
-            return found
+        if isinstance(found, dict):
+            return _check_number(found)
     except (ValueError, RecursionError) as error:  # they say where
         raise HTTPException(400, f"the body cannot be read: {error}; {NO_JSON}") from None
     raise HTTPException(400, NO_JSON)
@@ -92,11 +92,16 @@ def _read_form(body: bytes, kind: str) -> dict[str, list[str]]:
 
     def add(field) -> None:
         fields.setdefault(field.field_name.decode(), []).append((field.value or b"").decode())
-        if len(fields) > _MOST_FIELDS:
-            raise ValueError(f"more than {_MOST_FIELDS} fields")
+        _check_number(fields)
 
     def refuse(file) -> None:
         raise ValueError("files are not taken")
 
     parse_form({"Content-Type": kind.encode("latin-1")}, BytesIO(body), add, refuse)
+    return fields
+
+
+def _check_number(fields: dict) -> dict:
+    if len(fields) > _MOST_FIELDS:
+        raise ValueError(f"more than {_MOST_FIELDS} fields")
     return fields

@@ -127,6 +127,8 @@ class Job:
             check_answer(size * self.search.nbest, limits)
             self._check_search()
             return self
+        except BrokenModel:
+            raise
         except UserError as error:
             raise HTTPException(422, str(error)) from None
 
