@@ -10,11 +10,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from heapq import heappop, heappush
 
-from anyio import CapacityLimiter
-from anyio.to_thread import run_sync
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
@@ -163,7 +161,8 @@ class Desk:
 
     def __init__(self, batcher: Batcher, limits: Limits):
         self.batcher, self.limits = batcher, limits
-        self.quick, self.slow = CapacityLimiter(2), CapacityLimiter(1)
+        # Those of anyio would take more of the processor's time for each request.
+        self.quick, self.slow, self.long = ThreadPoolExecutor(2), ThreadPoolExecutor(1), 0
 
     async def translate(self, weight: int, prepare: Callable[[], Job]) -> bytes:
         """The answer to the request that `prepare` makes a job of. To cancel it ends the work.
@@ -179,11 +178,15 @@ class Desk:
 
     async def read(self, weight: int, function: Callable, *arguments):
         """Run a function that reads so much; HTTPException if too much waits that is long."""
-        used = self.slow.statistics()
-        if weight > _LONG and used.borrowed_tokens + used.tasks_waiting >= _LONG_WAITING:
+        is_long = weight > _LONG
+        if is_long and self.long == _LONG_WAITING:
             raise too_busy()
-        return await self._run(weight, function, *arguments)
+        self.long += is_long
+        try:
+            return await self._run(weight, function, *arguments)
+        finally:
+            self.long -= is_long
 
-    async def _run(self, weight: int, function: Callable, *arguments):
-        limiter = self.quick if weight <= _LONG else self.slow
-        return await run_sync(function, *arguments, abandon_on_cancel=True, limiter=limiter)
+    def _run(self, weight: int, function: Callable, *arguments) -> asyncio.Future:
+        pool = self.quick if weight <= _LONG else self.slow
+        return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
