@@ -50,13 +50,8 @@ def test_siege_kills_a_worker_and_finds_nothing_wrong(text, tmp_path):
     result = run(*command, check=False)
     (row,) = rows(tmp_path / "siege.csv")
     assert json.loads(result.stdout).keys() == row.keys()
-    assert [row[name] for name in ("model", "clients", "attackers", "wrong")] == [
-        "int8",
-        "4",
-        "4",
-        "0",
-    ]
-    assert int(row["light"]) > 0
+    assert (row["model"], row["clients"], row["attackers"]) == ("int8", "4", "4")
+    assert int(row["light"]) > 0 and row["wrong"] == "0"
     assert float(row["replaced_s"]) > 0  # it waits for another worker, and asks that for its memory
     assert float(row["memory_mib"]) > 0
     statuses = {pair.partition(":")[0] for pair in row["other_answers"].split()}
