@@ -11,16 +11,15 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from fastapi_offline import FastAPIOffline
 from prometheus_client import CONTENT_TYPE_LATEST
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
 
 import resmlp_mt
-from resmlp_mt.serving import libretranslate, native
-from resmlp_mt.serving.batcher import Batcher
-from resmlp_mt.serving.bodies import NO_JSON, check, explain, read_fields
-from resmlp_mt.serving.desk import Desk, weigh
+from resmlp_mt.serving import libretranslate
+from resmlp_mt.serving.batcher import Batcher, Desk
+from resmlp_mt.serving.bodies import NO_JSON, Asked, read_fields
 from resmlp_mt.serving.front import CheckHost, Front, refuse
 from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
 from resmlp_mt.serving.libretranslate import DetectRequest, LibreRequest, LibreResponse
@@ -36,9 +35,7 @@ _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src data:; frame-ancestors 'none'",
     "Cache-Control": "no-cache",
 }
-# Bytes of a body that is read at once: a larger one is read beside the event loop. And how many
-# times as much as its characters HTML weighs.
-_SMALL, _MARKUP = 4000, 5
+_SMALL = 4000  # bytes of a body that is read at once: a larger one is read beside the event loop
 
 
 class _Page(StaticFiles):
@@ -58,11 +55,7 @@ class Problem(BaseModel):
 
 
 def build_app(models: Models, settings: Settings) -> FastAPI:
-    """The application, to be run by an ASGI server.
-
-    Raises:
-        UserError: If there is something wrong with the file of keys.
-    """
+    """The application, for an ASGI server; UserError if the file of keys is broken."""
     limits, metrics = settings.limits, Metrics()
     known = read_keys(settings.keys, settings.a_minute) if settings.keys else {}
     keys = Keys(known, SharedCounts(settings.folder))
@@ -81,7 +74,7 @@ def build_app(models: Models, settings: Settings) -> FastAPI:
         lifespan=lifespan,
     )
     app.include_router(_build_texts(Desk(batcher, limits), models, limits, keys))
-    app.include_router(libretranslate.build_router(models, limits, keys.required))
+    app.include_router(libretranslate.build_router(models, limits, bool(keys.known)))
     app.include_router(_build_status(models, metrics))
     app.mount("/page", _Page(directory=PAGE))
 
@@ -108,29 +101,26 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
     """Routes that read texts, for requests of our own and LibreTranslate's."""
     router = APIRouter()
 
-    def read(body: bytes, request: Request, given: str) -> BaseModel:
+    def read(body: bytes, request: Request, given: str) -> Asked:
         """The request that a body is; a key was given in its head, or is in it."""
         content_type = request.headers.get("Content-Type", "")
         fields = read_fields(body, content_type, request.query_params)
-        kind = DetectRequest
-        if request.url.path != "/detect":
-            kind = LibreRequest if libretranslate.is_known(fields) else TranslationRequest
-        if kind is TranslationRequest and "json" not in content_type.lower():
+        kind = TranslationRequest
+        if request.url.path == "/detect":
+            kind = DetectRequest
+        elif libretranslate.is_known(fields):
+            kind = LibreRequest
+        elif "json" not in content_type.lower():
             raise HTTPException(400, NO_JSON)
         if not given:
             keys.admit(str(fields.get("api_key") or ""))
-        try:
-            return check(kind, fields, limits)
-        except ValidationError as error:
-            if kind is TranslationRequest:
-                raise HTTPException(422, explain(error)) from None
-            raise HTTPException(400, libretranslate.explain(error)) from None
+        return kind.read(fields, limits)
 
-    async def receive(request: Request) -> BaseModel:
+    async def receive(request: Request) -> Asked:
         if given := _find_key(request):
             keys.admit(given)
         body = await request.body()
-        if keys.required and not given and b"api_key" not in body:
+        if keys.known and not given and b"api_key" not in body:
             keys.admit("")
         if len(body) <= _SMALL:
             return read(body, request, given)
@@ -146,12 +136,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
     async def translate(request: Request):
         """Translate texts, in order."""
         asked = await receive(request)
-        if isinstance(asked, LibreRequest):
-            weight = weigh(asked.texts) * (_MARKUP if asked.format == "html" else 1)
-            work = desk.translate(weight, lambda: libretranslate.prepare(asked, models, limits))
-        else:
-            weight = weigh([*asked.texts, asked.prefix], asked.glossary)
-            work = desk.translate(weight, lambda: native.prepare(asked, models))
+        work = desk.translate(asked.weight, lambda: asked.prepare(models, limits))
         return await _answer_in_time(request, work, limits.timeout)
 
     @router.post("/detect", openapi_extra=_describe_body(DetectRequest))

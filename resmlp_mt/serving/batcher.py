@@ -6,119 +6,29 @@ second at most, and what is left of a request goes back to the queue. There the 
 that least was done for, so that one of a sentence waits for a slice, and not for long requests.
 """
 
-import heapq
+import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from heapq import heappop, heappush
 
-from resmlp_mt.engines.guides import Guide
-from resmlp_mt.engines.options import SearchOptions
+from starlette.exceptions import HTTPException
+
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.errors import BrokenModel, UserError
+from resmlp_mt.serving.jobs import Job, check_answer
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
-from resmlp_mt.text.segments import Segment
-from resmlp_mt.translating.alternatives import MORE, find_alternatives
-from resmlp_mt.translating.hypotheses import Hypothesis
-from resmlp_mt.translating.translator import Translator
 
 logger = logging.getLogger(__name__)
 # Subwords of the sentences that a slice has `batch_size` of.
 _LENGTH = 12
-# What is more than a plain beam search is done by fairseq. Two texts that hold few words then take
-# about as long as 64 of a plain search.
-_FAIRSEQ = 32
+# Weight of what takes ten milliseconds, a character's being 1, and how many may wait with more.
+_LONG, _LONG_WAITING = 3_000, 32
 
 
-class QueueFull(Exception):
-    """More texts wait than the queue may hold."""
-
-
-class Impossible(Exception):
-    """No translation is as it was asked for; says why."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options that segments must share to be translated together."""
-
-    translator: Translator
-    search: SearchOptions = SearchOptions(beam=USUAL_BEAM)
-    attention: bool = False
-    prefix: str = ""  # of all segments: there is one
-    alternatives: bool = False
-
-    def weigh(self, segment: Segment) -> int:
-        """About the steps that the search of a segment takes, of all its beams."""
-        beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
-        is_plain = self.search.is_plain and not segment.held
-        return (beams if is_plain else beams * _FAIRSEQ) * (len(segment.pieces) + 1)
-
-    def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis] | None]:
-        """Yield the translations of each segment; None where other work may come in between.
-
-        Raises:
-            Impossible: If more than a plain search was asked for, or terms must be held, and that
-                cannot be had.
-        """
-        translator, search = self.translator, self.search
-        try:
-            if self.alternatives:
-                asked = segments, search, self.prefix, self.attention
-                yield from find_alternatives(translator, *asked)
-                return
-            guides = None
-            if self.prefix:
-                guides = [Guide(translator.codec.encode_target(self.prefix))] * len(segments)
-            # The batches side by side are those of this queue.
-            yield from translator.translate_segments(
-                segments, search, attention=self.attention, guides=guides, threads=1
-            )
-        except BrokenModel:
-            raise
-        except UserError as error:
-            holds = any(segment.wanted for segment in segments)
-            if search.is_plain and not holds:
-                raise
-            raise Impossible("glossary: " * holds + str(error)) from None
-
-
-@dataclass(eq=False)
-class Job:
-    """The segments of one request.
-
-    Attributes:
-        answer: Done when all are translated: a list of hypotheses for each. Cancel it when it is
-            wanted no more.
-        spent: Steps of beams that were searched for it.
-        search: What is left of one that is done in slices.
-    """
-
-    segments: list[Segment]
-    options: Options
-    answer: Future = field(default_factory=Future)
-    spent: int = 0
-    taken: int = 0
-    search: Iterator | None = None
-
-    def __post_init__(self):
-        self.found: list[list[Hypothesis] | None] = [None] * len(self.segments)
-        self.costs = list(map(self.options.weigh, self.segments))
-
-    @property
-    def waiting(self) -> int:
-        """Texts that wait for a thread, without those of cancelled jobs."""
-        return 0 if self.answer.done() else len(self.segments) - self.taken
-
-    def end(self, error: Exception | None = None) -> None:
-        """Answer, with what was found or an error; called with the batcher's lock."""
-        if self.answer.done() or not self.answer.set_running_or_notify_cancel():
-            return
-        if error:
-            self.answer.set_exception(error)
-        else:
-            self.answer.set_result(self.found)
+def too_busy() -> HTTPException:
+    """The answer where more waits than may."""
+    return HTTPException(429, "too many texts wait; try again", headers={"Retry-After": "1"})
 
 
 class Batcher:
@@ -152,14 +62,10 @@ class Batcher:
         return sum(job.waiting for job in self.jobs)
 
     def submit(self, job: Job) -> Job:
-        """Queue the segments of a job, all or none.
-
-        Raises:
-            QueueFull: If there is no room for them now.
-        """
+        """Queue the segments of a job, all or none; HTTPException if there is no room now."""
         with self.changed:
             if self.closed or self.waiting + len(job.segments) > self.limits.queue_size:
-                raise QueueFull
+                raise too_busy()
             if not job.segments:
                 job.end()
             self.jobs = [*self._wanted(), job]
@@ -183,13 +89,13 @@ class Batcher:
             try:
                 self._translate(batch)
             except Exception as error:
-                if not isinstance(error, Impossible):
+                if not isinstance(error, HTTPException):
                     logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
                 for job, index in batch:
                     # One that cannot be translated must not take the others with it.
                     try:
                         if job.found[index] is None:
-                            job.search = None
+                            job.running = None
                             self._translate([(job, index)])
                     except Exception as error:
                         with self.changed:
@@ -201,24 +107,21 @@ class Batcher:
             while not (jobs := self._wanted()) and not self.closed:
                 self.changed.wait()
             self.jobs = jobs
-            options = min(jobs, key=lambda job: job.spent).options if jobs else None
-            turns = [(job.spent, i) for i, job in enumerate(jobs) if job.options == options]
-            heapq.heapify(turns)
+            first = min(jobs, key=lambda job: job.spent, default=None)
+            turns = sorted((job.spent, i) for i, job in enumerate(jobs) if job.way == first.way)
             batch: list[tuple[Job, int]] = []
             left = self.slice
             while turns and len(batch) < self.limits.batch_size:
-                job = jobs[(i := turns[0][1])]
+                job = jobs[i := heappop(turns)[1]]
                 cost = min(job.costs[job.taken], self.slice)
-                if batch and (cost > left or options.alternatives):
+                if batch and (cost > left or first.alternatives):
                     break
                 left -= cost
                 batch.append((job, job.taken))
                 job.spent += cost
                 job.taken += 1
                 if job.waiting:
-                    heapq.heapreplace(turns, (job.spent, i))
-                else:
-                    heapq.heappop(turns)
+                    heappush(turns, (job.spent, i))
         return batch
 
     def _observe(self, _: Future | None = None) -> None:
@@ -230,7 +133,7 @@ class Batcher:
     def _translate(self, batch: list[tuple[Job, int]]) -> None:
         """Give each job its translations. Stop when all of its jobs were cancelled."""
         first, segments = batch[0][0], [job.segments[i] for job, i in batch]
-        search = first.search or first.options.translate(segments)
+        search = first.running or first.translate(segments)
         try:
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
                 # One after the other: the attention of all of them may be larger than memory.
@@ -240,7 +143,7 @@ class Batcher:
                     with self.changed:
                         if found is None:  # the only text of its job goes back
                             self.jobs = [other for other in self.jobs if other is not job] + [job]
-                            job.search, job.taken = search, 0
+                            job.running, job.taken = search, 0
                             self.changed.notify()
                             return
                         job.found[index] = found
@@ -248,3 +151,42 @@ class Batcher:
                             job.end()
         except Stopped:
             logger.info("a batch of %d texts was abandoned", len(batch))
+
+
+class Desk:
+    """Reads and answers requests beside the event loop, so that others need not wait.
+
+    A megabyte takes seconds to read. Such requests wait for one another.
+    """
+
+    def __init__(self, batcher: Batcher, limits: Limits):
+        self.batcher, self.limits = batcher, limits
+        # Those of anyio would take more of the processor's time for each request.
+        self.quick, self.slow, self.long = ThreadPoolExecutor(2), ThreadPoolExecutor(1), 0
+
+    async def translate(self, weight: int, prepare: Callable[[], Job]) -> bytes:
+        """The answer to the request that `prepare` makes a job of. To cancel it ends the work.
+
+        Raises:
+            HTTPException: If that cannot be queued or translated, or the answer is too large.
+        """
+        job = await self.read(weight, lambda: prepare().read(self.limits))
+        await asyncio.wrap_future(self.batcher.submit(job).answer)
+        answer = await self._run(weight + job.written, job.write)
+        check_answer(len(answer), self.limits)  # of attention, and characters of several bytes
+        return answer
+
+    async def read(self, weight: int, function: Callable, *arguments):
+        """Run a function that reads so much; HTTPException if too much waits that is long."""
+        is_long = weight > _LONG
+        if is_long and self.long == _LONG_WAITING:
+            raise too_busy()
+        self.long += is_long
+        try:
+            return await self._run(weight, function, *arguments)
+        finally:
+            self.long -= is_long
+
+    def _run(self, weight: int, function: Callable, *arguments) -> asyncio.Future:
+        pool = self.quick if weight <= _LONG else self.slow
+        return asyncio.get_running_loop().run_in_executor(pool, function, *arguments)

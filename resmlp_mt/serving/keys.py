@@ -47,7 +47,6 @@ def read_keys(path: Path, a_minute: int) -> dict[str, int]:
 class SharedCounts(Storage):
     """Counts of `limits`, in memory or in a file that all workers share, whichever is killed."""
 
-    STORAGE_SCHEME = ["resmlp"]
     base_exceptions = sqlite3.Error
 
     def __init__(self, folder: Path | None = None):
@@ -58,39 +57,35 @@ class SharedCounts(Storage):
         )
         self.file.execute("PRAGMA journal_mode = WAL")
         self.file.execute("PRAGMA synchronous = OFF")
-        self.reset()
+        self.file.execute("CREATE TABLE IF NOT EXISTS counts (key PRIMARY KEY, count, ends)")
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
         """Count a request, in a window of `expiry` seconds that its first one begins."""
-        now = time.time()
-        (found,) = self.file.execute(
+        return self._ask(
             "INSERT INTO counts VALUES (?1, ?2, ?3 + ?4) ON CONFLICT DO UPDATE SET"
             " count = iif(ends <= ?3, 0, count) + ?2, ends = iif(ends <= ?3, ?3 + ?4, ends)"
             " RETURNING count",
-            (key, amount, now, expiry),
-        ).fetchone()
-        return found
+            (key, amount, time.time(), expiry),
+        )
 
     def get(self, key: str) -> int:
         """The requests of a window."""
-        return self._find(key)[0]
+        return self._ask("SELECT count FROM counts WHERE key = ? AND ends > ?", (key, time.time()))
 
     def get_expiry(self, key: str) -> float:
         """When a window ends."""
-        return self._find(key)[1]
+        return self._ask("SELECT ends FROM counts WHERE key = ?", (key,))
 
-    def _find(self, key: str) -> tuple[int, float]:
-        query = "SELECT count, ends FROM counts WHERE key = ? AND ends > ?"
-        now = time.time()
-        return self.file.execute(query, (key, now)).fetchone() or (0, now)
+    def _ask(self, query: str, values: tuple) -> float:
+        return (self.file.execute(query, values).fetchone() or (0,))[0]
 
     def check(self) -> bool:
         """Whether it works."""
         return True
 
     def reset(self) -> None:
-        """Begin, where nobody has begun."""
-        self.file.execute("CREATE TABLE IF NOT EXISTS counts (key PRIMARY KEY, count, ends)")
+        """Forget all keys."""
+        self.file.execute("DELETE FROM counts")
 
     def clear(self, key: str) -> None:
         """Forget a key."""
@@ -98,23 +93,17 @@ class SharedCounts(Storage):
 
 
 class Keys:
-    """Keys that requests need, if any, and how often each may ask in a minute, 0 for any number."""
+    """Keys of which requests need one, if there are `known` ones.
+
+    Each comes with the number of requests that it may send in a minute, 0 for any.
+    """
 
     def __init__(self, known: Mapping[str, int] = {}, counts: Storage | None = None):
         self.known = {_digest(secret): a_minute for secret, a_minute in known.items()}
         self.limiter = FixedWindowRateLimiter(counts or SharedCounts())
 
-    @property
-    def required(self) -> bool:
-        """Whether a request needs a key."""
-        return bool(self.known)
-
     def admit(self, given: str) -> None:
-        """Count a request.
-
-        Raises:
-            HTTPException: 403 if the key is not known, 429 if it has sent too much.
-        """
+        """Count a request; HTTPException 403 for an unknown key, 429 for one used too often."""
         if not self.known:
             return
         if not given:
@@ -129,8 +118,8 @@ class Keys:
             wait = self.limiter.get_window_stats(limit, name).reset_time - time.time()
         except sqlite3.OperationalError:  # where the counts stay locked, nobody is kept out
             return
-        message = f"Slowdown: {most} requests per 1 minute"
-        raise HTTPException(429, message, {"Retry-After": str(max(1, math.ceil(wait)))})
+        said = f"Slowdown: {most} requests per 1 minute"
+        raise HTTPException(429, said, {"Retry-After": str(max(1, math.ceil(wait)))})
 
 
 def _digest(secret: str) -> str:

@@ -29,50 +29,39 @@ class Model:
     house: Glossary | None = None
 
     @property
-    def source(self) -> str:
-        """Code of the language that it translates from."""
-        return self.translator.codec.source_language
-
-    @property
-    def target(self) -> str:
-        """Code of the language that it translates to."""
-        return self.translator.codec.target_language
-
-    @property
-    def direction(self) -> str:
-        """Both: "en-de"."""
-        return f"{self.source}-{self.target}"
+    def pair(self) -> tuple[str, str]:
+        """Codes of the languages that it translates from and to."""
+        return self.translator.codec.source_language, self.translator.codec.target_language
 
 
 class Models:
     """The models of a service; no two translate between the same languages.
+
+    Attributes:
+        pairs: The models, each by the source and the target that it is for.
+        name: Of all of them.
+        threads: Batches that all of them can translate side by side.
+        languages: The codes of their languages.
 
     Raises:
         UserError: If two translate between the same languages.
     """
 
     def __init__(self, models: Sequence[Model]):
-        self.all, pairs = list(models), {}
+        self.pairs: dict[tuple[str, str], Model] = {}
         for model in models:
-            other = pairs.setdefault((model.source, model.target), model)
+            other = self.pairs.setdefault(model.pair, model)
             if other is not model:
-                raise UserError(f"{other.name} and {model.name} both translate {model.direction}")
-        self.languages = list(dict.fromkeys(code for pair in pairs for code in pair))
+                both = f"{other.name} and {model.name} both translate"
+                raise UserError(f"{both} {'-'.join(model.pair)}")
+        self.name = ", ".join(model.name for model in models)
+        self.threads = min(model.translator.threads for model in models)
+        self.languages = list(dict.fromkeys(code for pair in self.pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
         known = [label for label in _load_identifier().labels if label in self._codes]
         known.sort(key=lambda label: label != "en")  # what a text without letters is taken for
         self._known = [self._codes[label] for label in known]
-
-    @property
-    def name(self) -> str:
-        """Of all of them."""
-        return ", ".join(model.name for model in self.all)
-
-    @property
-    def threads(self) -> int:
-        """Batches that all of them can translate side by side."""
-        return min(model.translator.threads for model in self.all)
 
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
         """Which of the service's languages texts are in: codes, that with most text first.
@@ -105,15 +94,6 @@ class Models:
         same = known.get(_plain(asked)) or known.get(base_language(asked))
         return same or self._codes.get(asked.lower())
 
-    def find(self, source: str, target: str) -> Model | None:
-        """The model that translates between two of `languages`."""
-        pair = source, target
-        return next((m for m in self.all if (m.source, m.target) == pair), None)
-
-    def targets(self, source: str) -> list[str]:
-        """The languages that there is a translation to."""
-        return [model.target for model in self.all if model.source == source]
-
     def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Model:
         """The model for texts.
 
@@ -125,42 +105,30 @@ class Models:
         Raises:
             ValueError: If there is none, or there are several.
         """
-        left = self.all
-        if source.lower() != AUTO:
-            left = [model for model in left if model.source == self.find_language(source)]
+        sought = AUTO if source.lower() == AUTO else self.find_language(source)
+        left = [pair for pair in self.pairs if sought in (AUTO, pair[0])]
         if target is not None:
-            left = [model for model in left if model.target == self.find_language(target)]
-        sources = {model.source for model in left}
+            left = [pair for pair in left if pair[1] == self.find_language(target)]
+        sources = {pair[0] for pair in left}
         if len(sources) > 1:
             found = [code for code, _ in self.detect(texts) if code in sources]
-            left = [model for model in left if model.source in found[:1]] or left
+            left = [pair for pair in left if pair[0] in found[:1]] or left
         if len(left) == 1:
-            return left[0]
-        there = ", ".join(f"{model.source} to {model.target}" for model in left or self.all)
+            return self.pairs[left[0]]
+        there = ", ".join(map(" to ".join, left or self.pairs))
         if left:
             raise ValueError(f"name source and target; there are models for {there}")
         asked = f"{source} to {target}" if target is not None else source
         raise ValueError(f"{asked}: no model translates so; there are models for {there}")
 
 
-class _Plain:
-    """The engine of an export without the searches that fairseq does.
+class _NoGenerator:
+    """In the place of fairseq's search: its import takes seconds and half a gigabyte."""
 
-    The first of them would import it, which takes seconds and half a gigabyte.
-    """
-
-    def __init__(self, engine):
-        self._engine = engine
-
-    def __getattr__(self, name: str):
-        return getattr(self._engine, name)
-
-    def search(self, sources, options, guides=None):
-        """As `Engine.search`; UserError if that is more than a plain search."""
-        if not options.is_plain:
-            said = "this takes more than a plain beam search, which an export has not"
-            raise UserError(f"{said}; serve the checkpoint, or serve with --fairseq")
-        return self._engine.search(sources, options, guides)
+    def search(self, *asked):
+        """UserError: it is not there."""
+        said = "this takes more than a plain beam search, which an export has not"
+        raise UserError(f"{said}; serve the checkpoint, or serve with --fairseq")
 
 
 def load_models(settings: Settings) -> Models:
@@ -173,7 +141,7 @@ def load_models(settings: Settings) -> Models:
     for name in settings.models:
         translator = Translator.from_pretrained(name, settings.device, settings.threads)
         if is_plain := find_export(name, settings.device) is not None and not settings.fairseq:
-            translator.engine = _Plain(translator.engine)
+            translator.engine.generator = _NoGenerator()
         translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
         models.append(Model(name, translator))
     return Models(give_terms(models, settings.terms))
@@ -185,23 +153,20 @@ def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> li
     Raises:
         UserError: If it is not clear whose terms they are, or a model cannot say one.
     """
-    given, there = list(models), ", ".join(model.direction for model in models)
-    known = [_plain(model.direction) for model in models]
+    given = {_plain("-".join(model.pair)): model for model in models}
     for direction, path in files:
-        said = f"--glossary {direction}{'=' * bool(direction)}{path}"
-        if not direction and len(models) > 1:
-            raise UserError(f"{said}: write SOURCE-TARGET={path}; there are models for {there}")
-        if direction and _plain(direction) not in known:
-            raise UserError(f"{said}: no model translates so; there are models for {there}")
-        place = known.index(_plain(direction)) if direction else 0
-        if given[place].house:
-            raise UserError(f"{said}: {models[place].direction} has terms; join the files")
+        asked = [_plain(direction)] if direction else list(given)
+        if len(asked) > 1 or asked[0] not in given:
+            raise UserError(f"--glossary {path}: write one of {', '.join(given)}, and ={path}")
+        model = given[asked[0]]
+        if model.house:
+            raise UserError(f"--glossary {path}: {asked[0]} has terms; join the files")
         try:
-            house = Glossary(read_glossary(path), models[place].translator.codec, must=False)
+            house = Glossary(read_glossary(path), model.translator.codec, must=False)
         except UserError as error:
             raise UserError(f"--glossary {path}: {error}") from None
-        given[place] = replace(models[place], house=house)
-    return given
+        given[asked[0]] = replace(model, house=house)
+    return list(given.values())
 
 
 def name_language(code: str) -> str:

@@ -1,102 +1,63 @@
 """Our own requests and answers."""
 
-import json
-from reprlib import repr as shorten
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
-from resmlp_mt.serving.batcher import Options
-from resmlp_mt.serving.bodies import MOST_TERMS, Text, Texts
-from resmlp_mt.serving.desk import HELD, SEARCHED, Found, Task
+from resmlp_mt.serving.bodies import MEND, Asked, Text
+from resmlp_mt.serving.jobs import Found, Job, weigh
 from resmlp_mt.serving.models import AUTO, Models
-from resmlp_mt.serving.settings import USUAL_BEAM
-from resmlp_mt.translating.hypotheses import Hypothesis
+from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
-_SIDE = 100  # characters on each side of a term
-
-
-def _check_terms(terms: object) -> object:
-    """Name the term that is wrong; pydantic says where, and terms may have blanks."""
-    for term, said in terms.items() if isinstance(terms, dict) else ():
-        if not isinstance(said, str):
-            raise ValueError(f"{shorten(term)} -> {shorten(said)}: a side is no text")
-        if max(len(term), len(said)) > _SIDE:
-            raise ValueError(
-                f"{shorten(term)} -> {shorten(said)}: a side has more than {_SIDE} characters"
-            )
-    return terms
+_Side = Annotated[str, Field(max_length=100), MEND]  # of a term
+_SEARCH = "beam nbest lenpen max_len_b no_repeat_ngram_size".split()
 
 
-class TranslationRequest(BaseModel):
+class TranslationRequest(Asked):
     """Texts to translate, and how."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
-    text: Texts = Field(
-        description="A text, or several, of one or more sentences and lines.",
-        examples=["A man rides a bike.", ["A man rides a bike.", "Two dogs play."]],
-    )
-    source: Text = Field(
-        AUTO, description='Code of its language; "auto" finds it out where that matters.'
-    )
-    target: Text | None = Field(
-        None, description="Code of the language to translate to, where there are several."
-    )
-    beam: int = Field(
-        USUAL_BEAM,
-        ge=1,
-        description="Hypotheses kept in the search. /frontend/settings has a `maxBeam`.",
-    )
-    nbest: int = Field(1, ge=1, description="Translations of each text, at most `beam`.")
-    lenpen: float = Field(
-        1.0, ge=0, le=10, allow_inf_nan=False, description="Above 1 favours long translations."
-    )
-    split_sentences: bool | None = Field(
-        None,
-        description="Translate each sentence by itself; false leaves lines whole where they are "
-        "not too long. Default: as the model was trained.",
-    )
-    recase: bool = Field(
-        True,
-        description="Translate capitals, emphasis, links, tags and words that the model cannot "
-        "read. Else, and where there is a prefix, the text is taken as typed.",
-    )
-    prefix: Text = Field(
-        "", description="What the translation of the text begins with. Its last word may go on."
-    )
-    alternatives: bool = Field(
-        False,
-        description="Return translations that go on in different ways behind `prefix`. If that "
-        "ends in a blank, its last word is whole.",
-    )
-    glossary: Annotated[dict[Text, Text], BeforeValidator(_check_terms)] = Field(
-        {},
-        max_length=MOST_TERMS,
-        description=f"What translations shall hold for terms of the texts, of {_SIDE} characters "
-        f"on each side. The texts have at most {SEARCHED:,} characters then, and the translations "
-        f"of a sentence's terms {HELD} subwords, divided by `beam`.",
-        examples=[{"bike": "Drahtesel"}],
-    )
-    house_terms: bool = Field(
-        True,
-        description="Use the terms of the service too, if it has some; an entry of `glossary` for "
-        "the same term counts more.",
-    )
-    max_len_b: int = Field(
-        200, ge=1, le=1000, description="Subwords of the translation of a part, at most."
-    )
-    no_repeat_ngram_size: int = Field(
-        0,
-        ge=0,
-        le=100,
-        description="No sequence of so many subwords comes twice in a part; 0, or 2 or more. For "
-        "checkpoints alone.",
-    )
-    parts: bool = Field(False, description="Return what was translated at once, too.")
-    attention: bool = Field(False, description="Return where each translation was made from.")
+    text: list[Text] | Text = Field(examples=["A man rides a bike.", ["A man.", "Two dogs."]])
+    """A text, or several, of one or more sentences and lines."""
+    source: Text = AUTO
+    """Code of its language; "auto" finds it out where that matters."""
+    target: Text | None = None
+    """Code of the language to translate to, where there are several."""
+    beam: int = Field(USUAL_BEAM, ge=1)
+    """Hypotheses kept in the search. /frontend/settings has a `maxBeam`."""
+    nbest: int = Field(1, ge=1)
+    """Translations of each text, at most `beam`."""
+    lenpen: float = Field(1.0, ge=0, le=10, allow_inf_nan=False)
+    """Above 1 favours long translations."""
+    split_sentences: bool | None = None
+    """Translate each sentence by itself; false leaves lines whole where they are not too long.
+    Default: as the model was trained."""
+    recase: bool = True
+    """Translate capitals, emphasis, links, tags and words that the model cannot read. Else, and
+    where there is a prefix, the text is taken as typed."""
+    prefix: Text = ""
+    """What the translation of the text begins with. Its last word may go on."""
+    alternatives: bool = False
+    """Return translations that go on in different ways behind `prefix`. If that ends in a blank,
+    its last word is whole."""
+    glossary: dict[_Side, _Side] = Field({}, examples=[{"bike": "Drahtesel"}])
+    """What translations shall hold for terms of the texts, of 100 characters on each side. The
+    texts have at most 100,000 characters then, and the translations of a sentence's terms 120
+    subwords, divided by `beam`."""
+    house_terms: bool = True
+    """Use the terms of the service too, if it has some; an entry of `glossary` for the same term
+    counts more."""
+    max_len_b: int = Field(200, ge=1, le=1000)
+    """Subwords of the translation of a part, at most."""
+    no_repeat_ngram_size: int = Field(0, ge=0, le=100)
+    """No sequence of so many subwords comes twice in a part; 0, or 2 or more. For checkpoints."""
+    parts: bool = False
+    """Return what was translated at once, too."""
+    attention: bool = False
+    """Return where each translation was made from."""
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> "TranslationRequest":
@@ -105,50 +66,80 @@ class TranslationRequest(BaseModel):
             self.beam = min(self.beam, most)
         if self.beam > most:
             raise ValueError(f"beam {self.beam} is more than {most}")
-        if self.nbest > self.beam:
-            raise ValueError(f"nbest {self.nbest} is more than beam {self.beam}")
         if (self.prefix or self.alternatives) and isinstance(self.text, list):
             raise ValueError("prefix, alternatives: of one text, not of a list")
         if (self.prefix or self.alternatives) and self.glossary:
             raise ValueError("glossary: goes without prefix and alternatives")
-        if self.no_repeat_ngram_size == 1:
-            raise ValueError("no_repeat_ngram_size 1 must be 0, or 2 or more")
+        self.find_search()
         return self
 
+    def find_search(self) -> SearchOptions:
+        """The options of its search; ValueError if one is impossible."""
+        return SearchOptions(**{name: getattr(self, name) for name in _SEARCH})
+
     @property
-    def texts(self) -> list[str]:
-        """One or several."""
-        return [self.text] if isinstance(self.text, str) else self.text
+    def weight(self) -> int:
+        """About how long it takes to read."""
+        return weigh([*self.texts, self.prefix], self.glossary)
+
+    def prepare(self, models: Models, limits: Limits) -> Job:
+        """The job of it; HTTPException if there is no model for it, or several."""
+        try:
+            model = models.choose(self.source, self.target, self.texts)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from None
+        # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
+        recase = self.recase and not self.prefix
+        return Job(
+            self.texts,
+            model.translator,
+            self.find_search(),
+            self.attention,
+            self.prefix,
+            self.alternatives,
+            lambda found: _write(found, self.parts),
+            reading={"split_sentences": self.split_sentences, "recase": recase},
+            glossary=self.glossary,
+            house=model.house if self.house_terms else None,
+        )
 
 
-class AttentionMap(BaseModel):
+class _Answer(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class AttentionMap(_Answer):
     """Subwords with the end of the sentence, and a row of weights for each of the target's."""
 
     source: list[str]
     target: list[str]
-    weights: list[list[float]]
-    source_words: list[int] = Field(
-        description="The word of each subword, of what stands between blanks, counted from 0."
-    )
-    target_words: list[int] = Field(description="So too; none of a part that became nothing.")
+    weights: Annotated[list[list[float]], BeforeValidator(lambda w: w.round(4).tolist())]
+    source_words: list[int]
+    """The word of each subword, of what stands between blanks, counted from 0."""
+    target_words: list[int]
+    """So too; none of a part that became nothing."""
 
 
-class Translation(BaseModel):
+class Translation(_Answer):
     """A translation; its score is the mean log-probability (base e) of its subwords."""
 
     text: str
     score: float
-    attention: list[AttentionMap] | None = Field(None, description="One for each part of a text.")
-    parts: list[str] | None = Field(None, description="The translation of each part of a text.")
+    attention: list[AttentionMap] | None = None
+    """One for each part of a text."""
+    parts: list[str] | None = None
+    """The translation of each part of a text."""
 
 
-class Result(BaseModel):
+class Result(_Answer):
     """The translations of a text, best first."""
 
     source: str
-    unknown: float = Field(description="Share of its characters that the model never saw.")
+    unknown: float
+    """Share of its characters that the model never saw."""
     translations: list[Translation]
-    parts: list[str] | None = Field(None, description="What was translated at once.")
+    parts: list[str] | None = None
+    """What was translated at once."""
 
 
 class TranslationResponse(BaseModel):
@@ -157,57 +148,26 @@ class TranslationResponse(BaseModel):
     results: list[Result]
 
 
-def prepare(asked: TranslationRequest, models: Models) -> Task:
-    """The task of a request.
-
-    Raises:
-        HTTPException: If there is no model for it, or several.
-    """
-    try:
-        model = models.choose(asked.source, asked.target, asked.texts)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
-    names = "beam nbest lenpen max_len_b no_repeat_ngram_size".split()
-    search = SearchOptions(**{name: getattr(asked, name) for name in names})
-    return Task(
-        asked.texts,
-        Options(model.translator, search, asked.attention, asked.prefix, asked.alternatives),
-        lambda found: _write(found, asked.parts),
-        # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
-        reading={
-            "split_sentences": asked.split_sentences,
-            "recase": asked.recase and not asked.prefix,
-        },
-        glossary=asked.glossary,
-        house=model.house if asked.house_terms else None,
-    )
-
-
-def _write(found: list[Found], parts: bool) -> bytes:
-    """A `TranslationResponse` as JSON, with the parts of the texts or without."""
+def _write(found: list[Found], with_parts: bool) -> bytes:
+    """A `TranslationResponse` as JSON."""
     # One at a time, so that other threads get their turns.
-    results = [json.dumps(_describe(one, parts), ensure_ascii=False) for one in found]
-    return ('{"results":[' + ",".join(results) + "]}").encode()
+    results = [_describe(one, with_parts).model_dump_json(exclude_none=True) for one in found]
+    return f'{{"results":[{",".join(results)}]}}'.encode()
 
 
-def _describe(found: Found, parts: bool) -> dict:
-    """A `Result`."""
-    translations = list(map(_describe_translation, found.hypotheses))
-    unknown = round(found.hypotheses[0].unknown, 4)
-    result = {"source": found.text, "unknown": unknown, "translations": translations}
-    if parts:
-        result["parts"] = [segment.text.strip() for segment in found.segments]
-        for k, translation in enumerate(translations):
-            translation["parts"] = [hypotheses[k].text for hypotheses in found.parts]
-    return result
-
-
-def _describe_translation(hypothesis: Hypothesis) -> dict:
-    """A `Translation`."""
-    described = {"text": hypothesis.text, "score": round(hypothesis.score, 4)}
-    if hypothesis.attention:
-        described["attention"] = [
-            vars(shown) | {"weights": shown.weights.astype(float).round(4).tolist()}
-            for shown in hypothesis.attention
-        ]
-    return described
+def _describe(found: Found, with_parts: bool) -> Result:
+    translations = [
+        Translation(
+            text=hypothesis.text,
+            score=round(hypothesis.score, 4),
+            attention=[AttentionMap(**vars(shown)) for shown in hypothesis.attention] or None,
+            parts=[ways[k].text for ways in found.parts] if with_parts else None,
+        )
+        for k, hypothesis in enumerate(found.hypotheses)
+    ]
+    return Result(
+        source=found.text,
+        unknown=round(found.hypotheses[0].unknown, 4),
+        translations=translations,
+        parts=[segment.text.strip() for segment in found.segments] if with_parts else None,
+    )

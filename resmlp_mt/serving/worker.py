@@ -27,24 +27,14 @@ _BACKLOG = 1000  # connections that wait to be accepted
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket at an address, before anything slow happens.
-
-    Raises:
-        OSError: If that is not possible.
-    """
+    """Open a socket at an address, before anything slow happens; OSError if there is none."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, address = found[0]
-    # Neither `socket.create_server` nor uvicorn says the protocol: asyncio then does not set
-    # TCP_NODELAY, and answers wait 40 ms for an acknowledgement.
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    both = family == socket.AF_INET6
+    server = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=both)
+    # It does not say the protocol, and neither does uvicorn: asyncio then does not set TCP_NODELAY,
+    # and answers wait 40 ms for an acknowledgement.
+    return socket.socket(family, kind, protocol, fileno=server.detach())
 
 
 def supervise(
@@ -92,10 +82,16 @@ def create_app(settings: Settings):
         said = str(error)
         if isinstance(error, ModuleNotFoundError):
             said = f"this needs {error.name}: {advise('serve')}"
-        print(f"resmlp-mt serve: {said}", file=sys.stderr, flush=True)
+        _say(f"resmlp-mt serve: {said}")
         sys.exit(STARTUP_FAILURE)
     # What is there now stays, and need not be looked through for garbage: that holds all threads.
     gc.collect()
     gc.freeze()
-    print(f"worker {os.getpid()} is translating at {settings.address}", file=sys.stderr, flush=True)
+    _say(f"worker {os.getpid()} is translating at {settings.address}")
     return app
+
+
+def _say(line: str) -> None:
+    """Write a line to stderr at once: workers share it, and `print` may write its end by itself."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -10,6 +10,8 @@ import httpx
 import pytest
 from cli.commands import ENVIRONMENT, words
 
+from resmlp_mt import Translator
+
 pytest.importorskip("fastapi", reason="the extra [serve] is not installed")
 
 # A busy machine may take longer than the five seconds that httpx waits.
@@ -47,6 +49,15 @@ def next_worker(process) -> str:
         if found := re.fullmatch(r"worker \d+ is translating at (http://\S+)\n", line):
             return found[1]
     raise AssertionError(process.said)
+
+
+def ask(server, path="/translate", **body):
+    return httpx.post(server + path, json=body)
+
+
+@pytest.fixture(scope="session")
+def translator():
+    return Translator.from_pretrained("multi30k-en-de")
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,12 @@
+import asyncio
 import threading
 from types import SimpleNamespace
 
+import httpx
 import numpy as np
 
 from resmlp_mt.engines.search.stopping import check_wanted
+from resmlp_mt.serving.app import build_app
 from resmlp_mt.serving.models import Model, Models
 from resmlp_mt.text.segments import About, Segment, Traced
 from resmlp_mt.translating.hypotheses import Attention, Hypothesis
@@ -18,6 +21,7 @@ class Held:
         self.codec = SimpleNamespace(
             source_language=source,
             target_language=target,
+            encode_held=lambda text: np.array(list(map(ord, text))),
             share_unknown=lambda pieces: (text := "".join(pieces)).count("?") / max(len(text), 1),
         )
         self.let_go, self.batches, self.at_work = threading.Event(), [], threading.Semaphore(0)
@@ -43,6 +47,28 @@ class Held:
 
 def held_models(translator):
     return Models([Model("held", translator)])
+
+
+def ask(settings, *requests, models=None, **headers):
+    """The responses of an application to requests: a path to get, or a path and what is sent.
+
+    Without models its translator answers at once.
+    """
+    if models is None:
+        translator = Held()
+        translator.let_go.set()
+        models = held_models(translator)
+    transport = httpx.ASGITransport(build_app(models, settings))
+
+    async def ask_all():
+        base = {"transport": transport, "base_url": "http://localhost", "headers": headers}
+        async with httpx.AsyncClient(**base) as client:
+            return [
+                await (client.get(r) if isinstance(r, str) else client.post(r[0], **r[1]))
+                for r in requests
+            ]
+
+    return asyncio.run(ask_all())
 
 
 def cut(*texts):

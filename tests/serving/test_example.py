@@ -1,6 +1,7 @@
 """The scripts of examples/serve, on little work."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,18 @@ def test_stream_kills_and_compares(text, tmp_path):
     (row,) = rows(tmp_path / "stream.csv")
     assert (row["lines"], row["kills"], row["same"]) == ("30", "1", "True")
     assert set(row) == set(rows(SCRIPTS / "stream.csv")[0])
+
+
+def test_siege_kills_a_worker_and_finds_nothing_wrong(text, tmp_path):
+    command = ["python", SCRIPTS / "siege.py", "multi30k-en-de", "--input", text, "--name", "int8"]
+    command += ["--clients", 4, "--attackers", 1, "--seconds", 4, "--csv", tmp_path / "siege.csv"]
+    # Its status says too whether answers came in time, which is for a machine that does this alone.
+    result = run(*command, check=False)
+    (row,) = rows(tmp_path / "siege.csv")
+    assert json.loads(result.stdout).keys() == row.keys()
+    assert (row["model"], row["clients"], row["attackers"]) == ("int8", "4", "4")
+    assert int(row["light"]) > 0 and row["wrong"] == "0"
+    assert float(row["replaced_s"]) > 0  # it waits for another worker, and asks that for its memory
+    assert float(row["memory_mib"]) > 0
+    statuses = {pair.partition(":")[0] for pair in row["other_answers"].split()}
+    assert statuses and statuses <= {"200", "413", "422", "429", "503", "broken"}

@@ -1,20 +1,26 @@
 """Several processes at one port."""
 
+import gc
 import json
 import os
 import re
 import signal
 import socket
+import sys
 import time
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
 from cli.commands import assert_refused, run
 from serving.conftest import next_worker, serving
+from serving.held import Held, held_models
 
-from resmlp_mt.serving.worker import listen
+from resmlp_mt.serving import models
+from resmlp_mt.serving.settings import Settings
+from resmlp_mt.serving.worker import create_app, listen
 
 MODEL, TEXT = "multi30k-en-de", "A man rides a bike."
 
@@ -90,6 +96,15 @@ def test_answers_do_not_wait_for_acknowledgements():
         connection, _ = listener.accept()
         with connection:  # what asyncio looks at before it sets TCP_NODELAY
             assert connection.proto == socket.IPPROTO_TCP
+
+
+def test_workers_write_whole_lines(monkeypatch):
+    written = []
+    monkeypatch.setattr(models, "load_models", lambda settings: held_models(Held()))
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=written.append, flush=str))
+    create_app(Settings(address="http://x"))
+    gc.unfreeze()
+    assert written == [f"worker {os.getpid()} is translating at http://x\n"]
 
 
 def test_what_is_asked_before_sigterm_is_answered():

@@ -4,17 +4,18 @@ import json
 import re
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
 from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
 import pytest
-from cli.commands import run
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
-from serving.conftest import serving
+from serving.conftest import ask, serving
 
-from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.errors import UserError
 
@@ -27,136 +28,123 @@ CAPTIONS = [
 ]
 
 
-def ask(server, **body):
-    return httpx.post(f"{server}/translate", json=body, timeout=1800)
-
-
 def answer(server, **body):
     response = ask(server, **body)
     assert response.status_code == 200, response.text
     return response.json()["results"]
 
 
-@pytest.fixture(scope="module")
-def translator():
-    return Translator.from_pretrained("multi30k-en-de")
-
-
-def test_a_text_keeps_its_lines_and_its_sentences_are_translated_apart(server, translator):
-    text = "A man rides a bike. A dog sleeps.\n\nTwo dogs play. \n"
-    for asked in ({}, {"split_sentences": False}):
-        (found,) = answer(server, text=text, **asked)
-        assert found["translations"][0]["text"] == translator.translate(text, **asked)
-
-
-def test_capitals_are_answered_in_capitals_where_no_prefix_is_given(server, translator):
-    asked = {"text": CAPTIONS[2].upper(), "alternatives": True, "beam": 3, "nbest": 3}
-    (found,), (plain,) = answer(server, **asked), answer(server, **asked | {"text": CAPTIONS[2]})
-    expected = [t["text"].upper() for t in plain["translations"]]
-    assert [t["text"] for t in found["translations"]] == expected
-    (begun,) = answer(server, text=CAPTIONS[2].upper(), prefix="ZWEI")
-    typed = translator.translate(CAPTIONS[2].upper(), prefix="ZWEI")
-    assert begun["translations"][0]["text"] == typed
-    (as_typed,) = answer(server, text=CAPTIONS[2].upper(), recase=False)
-    typed = translator.translate(CAPTIONS[2].upper(), recase=False)
-    assert as_typed["translations"][0]["text"] == typed != expected[0]
-
-
-def test_answers_are_those_of_the_command(server):
-    command = ["resmlp-mt", "translate", "--model", "multi30k-en-de", "--json"]
-    command += ["--beam", 4, "--nbest", 3, "--lenpen", 1.5]
-    lines = run(*command, stdin="\n".join(CAPTIONS) + "\n").stdout.splitlines()
-    found = answer(server, text=CAPTIONS, beam=4, nbest=3, lenpen=1.5)
-    expected = list(map(json.loads, lines))
-    assert [r["source"] for r in found] == CAPTIONS
-    for ours, theirs in zip(found, expected, strict=True):
-        assert [t["text"] for t in ours["translations"]] == [
-            t["text"] for t in theirs["translations"]
-        ]
-        scores = [[t["score"] for t in side["translations"]] for side in (ours, theirs)]
-        np.testing.assert_allclose(*scores, atol=2e-4)
-
-
-def test_attention_is_that_of_the_translator(server, translator):
-    long = " ".join(CAPTIONS * 20)  # in several parts
-    for text in (CAPTIONS[0], long, ""):
-        (result,) = answer(server, text=text, nbest=2, attention=True)
-        (expected,) = translator.translate_nbest([text], nbest=2, attention=True)
-        for found, hypothesis in zip(result["translations"], expected, strict=True):
-            assert found["text"] == hypothesis.text
-            assert len(found.get("attention", [])) == len(hypothesis.attention)
-            for theirs, ours in zip(found.get("attention", []), hypothesis.attention, strict=True):
-                for name in ("source", "target", "source_words", "target_words"):
-                    assert theirs[name] == getattr(ours, name)
-                np.testing.assert_allclose(theirs["weights"], ours.weights, atol=1e-3)
-        assert len(expected[0].attention) == {CAPTIONS[0]: 1, "": 0}.get(text, 80)
-
-
-def test_many_clients_each_get_their_own_answers(server):
-    expected = {text: answer(server, text=text) for text in CAPTIONS}
-    with ThreadPoolExecutor(16) as pool:
-        texts = CAPTIONS * 16
-        for text, found in zip(
-            texts, pool.map(lambda text: answer(server, text=text), texts), strict=True
-        ):
-            assert (
-                found[0]["translations"][0]["text"] == expected[text][0]["translations"][0]["text"]
-            )
+LINES, LOUD = "A man rides a bike. A dog sleeps.\n\nTwo dogs play. \n", CAPTIONS[2].upper()
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("text", "asked"),
     [
-        ("{'text': 'A dog.'}", "no JSON: Expecting property name enclosed in double quotes at cha"),
-        ('{"text": "a", "beam": 1000}', "beam 1000 is more than 32"),
-        ('{"text": "a", "beam": 2, "nbest": 3}', "nbest 3 is more than beam 2"),
-        ('{"text": "a", "lenpen": NaN}', "lenpen: "),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"text": "Grün"}'.encode("latin-1"), "the body is not UTF-8 (byte 13 is 0xfc)"),
-        ('{"text": "a", "beam": 1%s}' % ("0" * 5000), "the body cannot be read: "),
-        ('{"text": "a", "%s": 1}' % ("x" * 900_000), "x: unknown"),
-        ('{"text": "a", "prefix": "%s"}' % ("ab " * 300_000), "prefix: a prefix of "),
-        ('{"text": "a", "prefix": "%s"}' % ("ab " * 99 + "\u2603" * 9999), "the model cannot say"),
-        (json.dumps({"text": [1] * 2000}), "text.2: Input should be a valid string and 1,997 more"),
+        (LINES, {}),
+        (LINES, {"split_sentences": False}),
+        (LOUD, {}),
+        (LOUD, {"prefix": "ZWEI"}),
+        (LOUD, {"recase": False}),
     ],
 )
-def test_what_is_wrong_with_a_request_is_said(server, body, said):
+def test_answers_are_those_of_python(server, translator, text, asked):
+    (found,) = answer(server, text=text, **asked)
+    assert found["translations"][0]["text"] == translator.translate(text, **asked)
+
+
+def test_alternatives_of_what_is_in_capitals_are_too(server):
+    asked = {"alternatives": True, "beam": 3, "nbest": 3}
+    loud, plain = (answer(server, text=t, **asked)[0] for t in (LOUD, CAPTIONS[2]))
+    texts = [[t["text"] for t in found["translations"]] for found in (loud, plain)]
+    assert texts[0] == [text.upper() for text in texts[1]]
+
+
+def test_the_best_and_their_attention_are_those_of_python(server, translator):
+    texts = [*CAPTIONS, " ".join(CAPTIONS * 20)]  # the last is translated in parts
+    asked = {"beam": 4, "nbest": 3, "lenpen": 1.5, "attention": True}
+    found = answer(server, text=texts, **asked)
+    assert [result["source"] for result in found] == texts
+    for result, best in zip(found, translator.translate_nbest(texts, **asked), strict=True):
+        for ours, theirs in zip(result["translations"], best, strict=True):
+            assert ours["text"] == theirs.text
+            assert ours["score"] == pytest.approx(theirs.score, abs=2e-4)
+            for shown, known in zip(ours.get("attention", []), theirs.attention, strict=True):
+                for name in ("source", "target", "source_words", "target_words"):
+                    assert shown[name] == getattr(known, name)
+                np.testing.assert_allclose(shown["weights"], known.weights, atol=1e-3)
+    assert len(best[0].attention) == 80
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ("{'text': 'A dog.'}", 400, "char 1"),
+        ("[" * 100_000, 400, "JSON"),
+        ('{"text": "Grün"}'.encode("latin-1"), 400, "0xfc in position 12"),
+        ('{"text": "a", "beam": 1%s}' % ("0" * 5000), 400, "digits"),
+        (json.dumps(dict.fromkeys(map(str, range(9000)))), 400, "50 fields"),
+        ('{"text": "a", "beam": 1000}', 422, "beam 1000 "),
+        ('{"text": "a", "beam": 2, "nbest": 3}', 422, "nbest 3 "),
+        ('{"text": "a", "lenpen": NaN}', 422, "lenpen: "),
+        ('{"text": "a", "%s": 1}' % ("x" * 900_000), 422, "xxx: "),
+        ('{"text": "a", "prefix": "%s"}' % ("ab " * 300_000), 422, "prefix: "),
+        ('{"text": "a", "prefix": "%s"}' % ("ab " * 99 + "\u2603" * 9999), 422, "prefix: "),
+        (json.dumps({"text": ["a", 1] * 1000}), 422, "text.1: "),
+        (rb'{"text": "a", "source": "\ud800"}', 422, "\ufffd"),
+        (json.dumps({"text": ["A dog. " * 2001]}), 413, "2,000"),
+        (json.dumps({"text": "\u2028" * 4_001}), 413, "4,001 lines"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_said(server, body, status, named):
     headers = {"Content-Type": "application/json"}
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
-    assert response.status_code in (400, 422) and said in response.json()["error"]
+    assert response.status_code == status and named in response.json()["error"], response.text
     assert len(response.content) < 500
 
 
 def test_other_mistakes_are_answered_in_json_too(server):
-    responses = [
+    for response, status, said in (
         (httpx.post(f"{server}/translate", content='{"text": "a"}'), 400, "Content-Type"),
         (httpx.get(f"{server}/translate"), 405, "Method Not Allowed"),
         (httpx.get(f"{server}/nowhere"), 404, "Not Found"),
-        (ask(server, text=["A dog. " * 2001]), 413, "sentences; send 2,000 at most"),
-        (ask(server, text="\u2028" * 4_001), 413, "4,001 lines; send 4,000 at most"),
-    ]
-    for response, status, said in responses:
+    ):
         assert response.status_code == status and said in response.json()["error"]
 
 
-def connect(server) -> socket.socket:
-    address = urlsplit(server)
-    return socket.create_connection((address.hostname, address.port), timeout=1800)
-
-
 def test_halves_of_surrogate_pairs_count_as_replacement_characters(server):
-    body = rb'{"text": ["A dog \ud83d\ude00.", "A \ud800 dog.", "\udfff"]}'
+    texts = ["A dog \ud83d\ude00.", "A \ud800 dog.", "\udfff"]
+    body = json.dumps({"text": texts}).encode()  # they leave escaped
     headers = {"Content-Type": "application/json"}
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
     sources = [result["source"] for result in response.json()["results"]]
     assert sources == ["A dog 😀.", "A \ufffd dog.", "\ufffd"]
 
 
-def test_halves_of_surrogate_pairs_that_a_refusal_quotes_are_shown(server):
+# From every plane, surrogates and unassigned ones too.
+anything = st.text(st.integers(0, 0x10FFFF).map(chr), max_size=200)
+scripts = "a-z äöüß жук שלום नमस्ते 你好世界 こんにちは 👩‍👩‍👧🇩🇪 ȩ́ȩ́ {{x}} <!-- <b>".split()
+mixed = st.lists(st.sampled_from(scripts), min_size=1, max_size=8).map("".join)
+controls = st.text("\0\x01\x08\t\x0b\x0c\r\x1b\x7f\x85\xad\u200b\u202e\u2028\ufeff\uffff")
+pieces = st.sampled_from(["x", "ab", "ſ", "漢", "👍🏽", "\u0301", "-", "&amp;"])
+long_word = st.builds(lambda piece, count: piece * count, pieces, st.integers(100, 600))
+line = st.one_of(anything, mixed, controls, long_word)
+document = st.lists(st.lists(line, max_size=4).map(" ".join), max_size=4)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=HealthCheck)
+@given(lines=document)
+def test_hostile_documents_are_translated_line_by_line(server, translator, lines):
+    body = json.dumps({"text": [*lines, CAPTIONS[2]], "beam": 1})  # surrogates leave escaped
     headers = {"Content-Type": "application/json"}
-    body = rb'{"text": "a", "source": "\ud800"}'
     response = httpx.post(f"{server}/translate", content=body, headers=headers)
-    assert response.status_code in (400, 422) and response.json()["error"]
+    *found, last = [result["translations"][0] for result in response.json()["results"]]
+    # Whatever its neighbours are.
+    assert last["text"] == translator.translate(CAPTIONS[2], beam=1)
+    for text, translation in zip(lines, found, strict=True):
+        translation["text"].encode()  # no half of a surrogate pair
+        assert translation["text"].count("\n") in (0, text.count("\n"))
+        assert translation["score"] <= 0
+        assert text.strip() or translation["text"] == ""
 
 
 def test_health_and_metrics(server):
@@ -165,23 +153,22 @@ def test_health_and_metrics(server):
     def read():
         text = httpx.get(f"{server}/metrics").text
         samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
-        return {(s.name, s.labels.get("status"), s.labels.get("path")): s.value for s in samples}
+        return {" ".join([s.name, *sorted(s.labels.values())]): s.value for s in samples}
 
     before = read()
     answer(server, text=CAPTIONS)
     ask(server, text=1)
     httpx.get(f"{server}/nowhere/{time.time()}")
     after = read()
-    for key, more in [
-        (("resmlp_requests_total", "200", "/translate"), 1),
-        (("resmlp_requests_total", "422", "/translate"), 1),
-        (("resmlp_requests_total", "404", "other"), 1),
-        (("resmlp_batch_texts_sum", None, None), len(CAPTIONS) - 1),  # one is blank
-        (("resmlp_batch_texts_count", None, None), 1),
-    ]:
+    for key, more in {
+        "resmlp_requests_total /translate 200": 1,
+        "resmlp_requests_total /translate 422": 1,
+        "resmlp_requests_total 404 other": 1,
+        "resmlp_batch_texts_sum": len(CAPTIONS) - 1,  # one is blank
+        "resmlp_batch_texts_count": 1,
+    }.items():
         assert after[key] - before.get(key, 0) == more, key
-    assert after["resmlp_queue_texts", None, None] == 0
-    assert after["process_resident_memory_bytes", None, None] > 1e8
+    assert after["resmlp_queue_texts"] == 0 and after["process_resident_memory_bytes"] > 1e8
 
 
 @pytest.mark.parametrize("path", ["/", "/page/index.html", "/healthz", "/metrics", "/languages"])
@@ -234,12 +221,9 @@ def test_limits_are_those_of_the_flags_and_who_left_waits_for_nothing():
             return float(re.search(r"resmlp_batch_texts_sum ([\d.]+)", metrics)[1])
 
         before = count()
-        body = json.dumps({"text": CAPTIONS[-1:] * 300, "beam": 20}).encode()
-        with connect(server) as client:
-            head = (
-                "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            )
-            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        body = json.dumps({"text": CAPTIONS[-1:] * 300, "beam": 20})
+        with closing(HTTPConnection(urlsplit(server).netloc)) as client:
+            client.request("POST", "/translate", body, {"Content-Type": "application/json"})
             while "resmlp_queue_texts 0.0" in httpx.get(f"{server}/metrics").text:
                 time.sleep(0.01)
         assert answer(server, text="A dog.")[0]["translations"][0]["text"]
