@@ -117,7 +117,9 @@ def main() -> int:
         it = Installation(words or [sys.executable], Path(folder))
         print(it.execute([*it.python, "-c", VERSIONS], {}).stdout.strip(), flush=True)
         tried = [translate, classify, score]
-        tried += [serve] * it.has("fastapi") + [say_what_lacks] * (not it.has("torch"))
+        # Under an emulator no worker can start: a process starts Python without it.
+        tried += [serve] * (it.has("fastapi") and len(it.python) == 1)
+        tried += [say_what_lacks] * (not it.has("torch"))
         for attempt in tried:
             begun = time.perf_counter()
             try:
