@@ -1,11 +1,10 @@
 """Packages that are not installed everywhere, and what to say where they are missing."""
 
 import importlib
-import importlib.metadata
 import platform
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from resmlp_mt.errors import UserError
@@ -48,11 +47,13 @@ def list_requirements(extra: str = "") -> list[str]:
         As in setup.py, what this Python and machine have no use for left out. Nothing where the
         project is found by a path, and not installed.
     """
+    from importlib.metadata import PackageNotFoundError, requires  # which takes a while
+
     try:
         from packaging.requirements import Requirement
 
-        asked = map(Requirement, importlib.metadata.requires("resmlp_mt") or [])
-    except (importlib.metadata.PackageNotFoundError, ModuleNotFoundError):
+        asked = map(Requirement, requires("resmlp_mt") or [])
+    except (PackageNotFoundError, ModuleNotFoundError):
         return []
     wanted = []
     for requirement in asked:
@@ -65,9 +66,11 @@ def list_requirements(extra: str = "") -> list[str]:
 
 def list_extras() -> list[str]:
     """The extras of the installed distribution, as of `list_requirements`."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
     try:
-        return importlib.metadata.metadata("resmlp_mt").get_all("Provides-Extra") or []
-    except importlib.metadata.PackageNotFoundError:
+        return metadata("resmlp_mt").get_all("Provides-Extra") or []
+    except PackageNotFoundError:
         return []
 
 
@@ -160,34 +163,6 @@ def _import_or_say(name: str, packages: tuple[str, ...], explain: Callable[[str]
         if str(error.name).split(".")[0] not in packages:
             raise
         raise UserError(explain(str(error.name))) from None
-
-
-try:
-    from tqdm import tqdm as Bar
-except ModuleNotFoundError:
-
-    class Bar:
-        """A stand-in for tqdm where that is not installed: it shows nothing."""
-
-        def __init__(self, items: Iterable = (), **options):
-            self.items = items
-
-        def __iter__(self) -> Iterator:
-            return iter(self.items)
-
-        def __enter__(self) -> "Bar":
-            return self
-
-        def __exit__(self, *error) -> None:
-            pass
-
-        def update(self, n: int = 1) -> None:
-            """Go on."""
-
-        @staticmethod
-        def write(text: str, file=None) -> None:
-            """Print a line."""
-            print(text, file=file)
 
 
 def import_timm():

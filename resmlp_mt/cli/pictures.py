@@ -42,17 +42,17 @@ def classify_each(
         broken: Those that cannot be read are named on standard error, and put in here.
         quiet: Show no bar; None: if standard error is no terminal.
     """
-    from resmlp_mt.extras import Bar
+    from tqdm import tqdm
 
     readable: deque[T] = deque()  # whose classes are not known yet
 
     def read() -> Iterator:
-        for item in Bar(items, desc=command, unit="image", disable=quiet, leave=False):
+        for item in tqdm(items, desc=command, unit="image", disable=quiet, leave=False):
             try:
                 image = open_image(item)
             except (UserError, OSError) as error:
                 broken.append(item)
-                Bar.write(f"resmlp-mt {command}: {on_a_line(str(error))}", file=sys.stderr)
+                tqdm.write(f"resmlp-mt {command}: {on_a_line(str(error))}", file=sys.stderr)
                 continue
             readable.append(item)
             yield image

@@ -132,12 +132,13 @@ def _write(
 
     `translate` is `translate_nbest` with the options; `field` is as of `_choose_field`.
     """
-    from resmlp_mt.extras import Bar
+    from tqdm import tqdm
+
     from resmlp_mt.translating.hypotheses import explain_doubt
 
     shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
     number, warned = given.first, arguments.quiet
-    with Bar(unit=" lines", disable=arguments.quiet or not shown) as bar:
+    with tqdm(unit=" lines", disable=arguments.quiet or not shown) as bar:
         for lines in group(given.lines, arguments.buffer_size, given.arrivals):
             puts = []
             if field is not None:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from resmlp_mt.errors import UserError, name_some
-from resmlp_mt.extras import Bar
 
 logger = logging.getLogger(__name__)
 
@@ -173,8 +173,8 @@ def _unpack(path: Path, unpacker, stamp: tuple[int, int]) -> Path:
     return Path(f"/proc/{os.getpid()}/fd/{out.fileno()}")
 
 
-def _bar(what: str, path: Path, read: Path) -> Bar:
-    return Bar(
+def _bar(what: str, path: Path, read: Path) -> tqdm:
+    return tqdm(
         desc=f"{what} {path.name}",
         total=read.stat().st_size,
         unit="B",

@@ -96,7 +96,7 @@ def test_whatever_holds_a_picture_is_taken(classifier, picture):
         np.zeros((4, 4, 2), np.uint8), np.array("photo.jpg"), np.zeros((0, 4, 3), np.uint8),
         np.zeros(9, np.uint8),
     ],
-    ids=str,
+    ids=lambda wrong: type(wrong).__name__,
 )  # fmt: skip
 def test_what_is_no_picture_is_named_by_its_number(wrong, classifier):
     before, several = [], classifier.classify([*PICTURES, wrong])

@@ -36,14 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Score, write what was asked for, and print the table, alone on standard output."""
+    from tqdm import tqdm
+
     from resmlp_mt.analysis.pruning import prune
-    from resmlp_mt.extras import Bar
 
     output.prepare_output(arguments, arguments.data, arguments.input, arguments.reference)
     model, metric, score = _open(arguments)
     rows = []
     thresholds = sorted({0.0, *arguments.threshold})
-    for threshold in Bar(thresholds, unit="model", disable=None, leave=False):
+    for threshold in tqdm(thresholds, unit="model", disable=None, leave=False):
         with prune(model, arguments.matrices, threshold) as zeros:
             rows.append((threshold, zeros, score()))
     if arguments.csv:
