@@ -23,7 +23,7 @@ from resmlp_mt.cli.study import STUDIES as ALL_STUDIES
 CHECKPOINT = ROOT / "resmlp_mt" / "pretrained" / "multi30k-en-de" / "model.pt"
 TEXT = "A man rides a bike. Two dogs play in the snow."
 # What translating and classifying with exports cannot do without.
-PACKAGES = ("numpy", "sentencepiece", "pillow", "sentencex", "regex", "packaging", "tqdm")
+PACKAGES = tuple("numpy sentencepiece pillow sentencex regex babel packaging tqdm".split())
 # Plausible arguments of each command. MODEL is an export; what begins with "a." is a file.
 ASKED = {
     "prepare": "--source-lang en --target-lang de --train a --valid a --test a --out data",
