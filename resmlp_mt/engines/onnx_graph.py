@@ -1,12 +1,11 @@
 """ONNX graphs of classifiers that have no compiled form, from files that a stranger may have made.
 
-Those that reach beyond the file are refused: ONNX Runtime would read any file that a graph names.
-The package `onnx` is not needed to run a model. protobuf, which ONNX Runtime brings, reads the few
-fields that matter.
+Those that reach beyond the file are refused. The fields of ONNX's protocol buffers are read here
+byte by byte. The package `onnx` is not needed to run a model, and would copy all weights to look at
+them.
 """
 
 from collections.abc import Callable, Iterator
-from functools import cache
 
 import numpy as np
 
@@ -16,19 +15,21 @@ from resmlp_mt.files.export_layout import CLASSIFIER
 # Of a graph everything but its weights. That of 24 layers takes 0.04 MB. What ONNX Runtime makes of
 # it takes hundreds of times as much memory.
 _MAX_STRUCTURE = 2**18
+# What a field of a protocol buffer holds, and its bytes where they are always as many.
+_NUMBER, _CONTENT, _SIZES = 0, 2, {1: 8, 5: 4}
 
 # The messages of onnx.proto that lead to what is forbidden. By the number of a field: the message
 # in it, or what is wrong with it. Other fields reach no further.
-_EXTERNAL, _SPARSE, _WEIGHTS = "weights in another file", "a sparse tensor", ""
+_EXTERNAL, _SPARSE = "weights in another file", "a sparse tensor"
 _NESTED, _FUNCTION, _TRAINING = "a graph within the graph", "a function", "what training needs"
 _MESSAGES: dict[str, dict[int, str]] = {
-    "Model": {7: "Graph", 20: _TRAINING, 25: _FUNCTION},
-    "Graph": {1: "Node", 5: "Tensor", 15: _SPARSE},
-    "Node": {5: "Attribute"},
-    "Attribute": {5: "Tensor", 6: _NESTED, 10: "Tensor", 11: _NESTED, 22: _SPARSE, 23: _SPARSE},
-    "Tensor": {9: _WEIGHTS, 13: _EXTERNAL, 14: _EXTERNAL},
+    "model": {7: "graph", 20: _TRAINING, 25: _FUNCTION},
+    "graph": {1: "node", 5: "tensor", 15: _SPARSE},
+    "node": {5: "attribute"},
+    "attribute": {5: "tensor", 6: _NESTED, 10: "tensor", 11: _NESTED, 22: _SPARSE, 23: _SPARSE},
+    "tensor": {13: _EXTERNAL},
 }
-_NUMBERS = (14,)  # the fields that hold no content but a number: the kind of place of a tensor
+_DATA_LOCATION, _RAW_DATA = 14, 9  # of a tensor
 
 
 def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -47,7 +48,8 @@ def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray
     # ONNX Runtime looks here for the mark of a format of its own.
     if graph[4:8] == b"ORTM":
         raise ValueError(f"{CLASSIFIER} is in the format of ONNX Runtime, not of ONNX")
-    if fault := next(_find_faults(_read(graph)), None):
+    _check_size(memoryview(graph))
+    if fault := next(_find_faults(memoryview(graph), "model"), None):
         raise ValueError(f"{CLASSIFIER} has {fault}")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -55,50 +57,72 @@ def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray
     return lambda pixels: session.run(["logits"], {"pixels": pixels})[0]
 
 
-def _read(data: bytes):
-    """The message in the bytes of a model."""
-    from google.protobuf.message import DecodeError
-
-    try:
-        model = _make_message().FromString(data)
-    except DecodeError:
-        raise ValueError(f"{CLASSIFIER} is no ONNX graph, or breaks off") from None
-    tensors = (tensor for graph in model.field_7 for tensor in graph.field_5)
-    if len(data) - sum(len(raw) for t in tensors for raw in t.field_9) > _MAX_STRUCTURE:
-        raise ValueError(f"{CLASSIFIER} has more than {_MAX_STRUCTURE:,} bytes beside weights")
-    return model
-
-
-@cache
-def _make_message() -> type:
-    """The class of a model, with the fields of `_MESSAGES` alone. All may come several times."""
-    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
-    from google.protobuf.descriptor_pool import DescriptorPool
-    from google.protobuf.message_factory import GetMessageClass
-
-    file = FileDescriptorProto(name="graph.proto")
-    for name, held in _MESSAGES.items():
-        fields = file.message_type.add(name=name).field
-        for number, what in held.items():
-            field = fields.add(name=f"field_{number}", number=number)
-            field.label = FieldDescriptorProto.LABEL_REPEATED
-            if what in _MESSAGES:
-                field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, what
-            elif number in _NUMBERS:
-                field.type = FieldDescriptorProto.TYPE_INT64
-            else:
-                field.type = FieldDescriptorProto.TYPE_BYTES
-    pool = DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return GetMessageClass(pool.FindMessageTypeByName("Model"))
-
-
-def _find_faults(message) -> Iterator[str]:
+def _find_faults(data: memoryview, kind: str) -> Iterator[str]:
     """Yield what is forbidden in a message, at any depth."""
-    for field, values in message.ListFields():
-        held = _MESSAGES[message.DESCRIPTOR.name][field.number]
+    for number, _, content in _fields(data):
+        held = _MESSAGES[kind].get(number)
         if held in _MESSAGES:
-            for value in values:
-                yield from _find_faults(value)
+            yield from _find_faults(content, held)
         elif held:
             yield held
+        elif kind == "tensor" and number == _DATA_LOCATION:
+            yield _EXTERNAL
+
+
+def _check_size(data: memoryview) -> None:
+    """Refuse what has more structure than a model, at the first byte too much. Copies nothing.
+
+    Structure is what is beside the raw data of the graph's tensors.
+    """
+    to_weights = (("model", "graph"), ("graph", "tensor"), ("tensor", None))
+    structure, parts = 0, [(data, 0)]
+    while parts:
+        part, depth = parts.pop()
+        kind, inner = to_weights[depth]
+        for number, head, content in _fields(part):
+            on_the_way = inner is not None and _MESSAGES[kind].get(number) == inner
+            is_weights = inner is None and number == _RAW_DATA
+            structure += head + (0 if on_the_way or is_weights else len(content))
+            if structure > _MAX_STRUCTURE:
+                raise ValueError(
+                    f"{CLASSIFIER} has more than {_MAX_STRUCTURE:,} bytes beside weights"
+                )
+            if on_the_way:
+                parts.append((content, depth + 1))
+
+
+def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
+    """Yield of each field of a protocol buffer its number, bytes before its content, and content.
+
+    The content of a number counts with what is before it.
+    """
+    place = 0
+    while place < len(data):
+        start = place
+        key, place = _read_number(data, place)
+        if key >> 32:  # which other readers cut off, and then take it for another field
+            raise ValueError("not an ONNX graph")
+        kind, size = key & 7, _SIZES.get(key & 7)
+        if kind in (_NUMBER, _CONTENT):
+            number, place = _read_number(data, place)
+            size = number if kind == _CONTENT else 0
+        if size is None:
+            raise ValueError("not an ONNX graph")
+        end = place + size
+        if end > len(data):
+            raise ValueError("a graph that breaks off")
+        yield key >> 3, place - start, data[place:end]
+        place = end
+
+
+def _read_number(data: memoryview, place: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(data):
+            raise ValueError("a graph that breaks off")
+        value |= (data[place] & 127) << shift
+        place += 1
+        if data[place - 1] < 128:
+            return value, place
+    raise ValueError("a number of more than 64 bits")

@@ -74,7 +74,7 @@ def test_a_field_with_a_number_that_others_cut_off_hides_nothing(tmp_path, monke
     data = make([READ]).SerializeToString() + number(7 << 3 | 2) + number(len(graph)) + graph
     (tmp_path / "forged.onnx").write_bytes(data)
     assert run("forged.onnx") == PLANTED.tolist()
-    with pytest.raises(ValueError, match="weights in another file|no ONNX graph"):
+    with pytest.raises(ValueError, match="not an ONNX graph"):
         start_graph(data, 1)
 
 
@@ -84,9 +84,10 @@ def test_a_field_with_a_number_that_others_cut_off_hides_nothing(tmp_path, monke
         (make([READ] * 50_000).SerializeToString(), "262,144 bytes beside weights"),
         (make([READ], [TensorProto()] * 2 * 10**5).SerializeToString(), "bytes beside weights"),
         (b"\x08\x01" * 10**5 * 2, "bytes beside weights"),
-        *((torn, "no ONNX graph") for torn in (b"\x3a\xff", b"\x3a\x05\x00", b"\xff" * 20)),
+        *((torn, "breaks off|64 bits|not an ONNX") for torn in (b"\x3a\xff", b"\x3a\x05\x00")),
+        *((torn, "breaks off|64 bits|not an ONNX") for torn in (b"\xff" * 20, b"\x0b\x0c")),
     ],
-    ids=["nodes", "tensors", "numbers", "size", "content", "number"],
+    ids=["nodes", "tensors", "numbers", "size", "content", "number", "kind"],
 )
 def test_what_breaks_off_or_has_more_structure_than_weights_is_refused(data, said):
     with pytest.raises(ValueError, match=said):
