@@ -18,11 +18,11 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.text.punctuation import UNSPACED
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
-# What SentencePiece makes of bytes that are no character, and one of two blanks around it.
-_BLANK = "▁"  # what SentencePiece writes for one
+# SentencePiece's text for bytes that are no character, and one of two blanks around it.
+_BLANK = "▁"  # SentencePiece's spelling
 _BROKEN = re.compile("(?<= )\ufffd+ |\ufffd+")
 _BROKEN_WORD = re.compile(r"(?<!\S)\ufffd+(?!\S)")
-# What SentencePiece makes of a subword that it does not know.
+# SentencePiece's text for a subword that it does not know.
 _UNKNOWN = "\u2047"
 _UNSPACED = re.compile(rf"\s*[{UNSPACED}]")
 # Of private use: no subword joins it with what follows, which so gets no blank before it.

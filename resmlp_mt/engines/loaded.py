@@ -30,7 +30,7 @@ class Loaded:
         return other
 
     def __deepcopy__(self, memo: dict) -> Self:
-        return self.__copy__()  # what is not changed is shared
+        return self.__copy__()  # a model is not changed, so copies share it
 
     def __reduce__(self) -> tuple:
         if self._loaded is None:

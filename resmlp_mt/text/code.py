@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 _LONGEST, _MOST = 1000, 9  # lines of a block, and marks that begin it
-# What begins a block, behind what begins quotes and items of lists. Tildes alone underline headings
+# The start of a block, behind marks of quotes and items of lists. Tildes alone underline headings
 # and part mails, so they need a name behind them.
 _FENCE = re.compile(
     r"(?P<before>(?:\s*+(?:>|[-+*](?=\s)|\d{1,9}[.)](?=\s))){0,6}\s*+)"

@@ -83,10 +83,10 @@ class Model(Protocol):
         """The subwords of a text, without white space around it."""
 
     def knows(self, character: str) -> bool:
-        """Whether it ever saw a character."""
+        """Whether the model ever saw a character."""
 
     def knows_script(self, letter: str) -> bool:
-        """Whether it ever saw a letter of the same script."""
+        """Whether the model ever saw a letter of the same script."""
 
 
 @dataclass(frozen=True, eq=False)

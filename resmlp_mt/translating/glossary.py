@@ -179,6 +179,6 @@ def _parts_words(text: str, place: int) -> bool:
 
 @lru_cache(2**12)
 def _is_spaced(character: str) -> bool:
-    """Whether it belongs to a word that has blanks around it. Vowel signs do, which are marks."""
+    """Whether a character is of a word with blanks around it. Vowel signs are, which are marks."""
     word = character == "_" or character.isalnum() or unicodedata.category(character)[0] == "M"
     return word and not _UNSPACED.match(character)

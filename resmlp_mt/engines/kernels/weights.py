@@ -29,7 +29,7 @@ class PackedProduct:
         if weight.ndim != 2 or not (whole or weight.dtype == np.int8) or whole != (scales is None):
             raise ValueError(f"a product of {weight.shape} in {weight.dtype}")
         self.inputs, self.outputs = weight.shape
-        # What was -128 to 127 becomes 0 to 255.
+        # Values of -128 to 127 become 0 to 255.
         rows = weight if whole else weight.view(np.uint8) ^ np.uint8(128)
         self.weight = _pack(rows, 0, 1, 1) if whole else _pack(rows, 128, INPUTS, 4)
         self.scales = None if whole else self._pad(scales)

@@ -49,7 +49,7 @@ class Shortlist:
                 raise ValueError("a shortlist of other symbols than the dictionary's")
 
     def knows(self, source: np.ndarray) -> bool:
-        """Whether it has translations of every subword of a source. (S,)."""
+        """Whether the shortlist has translations of every subword of a source. (S,)."""
         return self.known[source].all()
 
     def choose(self, sources: list[np.ndarray], prefixes: list[np.ndarray]) -> "Choice":

@@ -67,7 +67,7 @@ def is_in_capitals(text: str) -> bool:
         small += lowered
         if lowered and len(letters) > 2:
             return False
-        # What folds to itself has no small form, or as in Cherokee a rare one.
+        # A letter that folds to itself has no small form, or as in Cherokee a rare one.
         if letters and not lowered:
             raised = all(letter.casefold() != letter for letter in letters)
             (capitals if raised else others).append(len(letters))
@@ -109,7 +109,7 @@ def upper(text: str, language: str) -> str:
 
 
 def _is_title(text: str) -> bool:
-    """Whether it is a heading: all its longer words begin with a capital, and no stop ends it."""
+    """Whether a text is a heading: its longer words begin with a capital, and no stop ends it."""
     words = text.split()
     long = [word for word in words if len(word) > 3 and word[0].isalpha()]
     is_short = 3 <= len(words) <= 20 and text[-1].isalnum() and len(long) > 1

@@ -8,7 +8,7 @@ from resmlp_mt.text.segments import About, Place, Traced
 
 # Bullets, edges of tables, headings of Markdown. A dash before a digit may be a minus.
 BULLET = r"[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}"
-# What a line begins with: these, quotes of mails, boxes to tick.
+# The beginning of a line: these marks, quotes of mails, boxes to tick.
 BEGINNING = re.compile(rf"\s*(?:(?:{BULLET}|>(?:\s*+>)*+)\s+)+(?:\[[ xX]\]\s+)?(?=\S)")
 # Pictures may stand for a verb within a sentence, and for a word at its beginning: "♥ you".
 _PICTURES = rf"(?:{PICTURE}){{1,20}}(?:\s{{1,9}}(?:{PICTURE}){{1,20}}){{0,9}}"

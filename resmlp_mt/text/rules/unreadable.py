@@ -29,7 +29,7 @@ def _find(text: str, model: Model) -> list[Fixed]:
     its letters. One that begins with a capital has any unseen letter outside Latin-1, as Škoda. A
     model may know a word with a letter of Latin-1, as Café, without a subword for that letter.
     """
-    unknown = {  # what is in capitals is read in lower case
+    unknown = {  # text in capitals is read in lower case
         letter
         for letter in set(unicodedata.normalize("NFC", text))
         if not (model.knows(letter) or model.knows(letter.lower())) and letter.isalpha()
