@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.serving.jobs import Job, check_answer
+from resmlp_mt.serving.jobs import Job, check_answer, is_mistake
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Batcher:
             try:
                 self._translate(batch)
             except Exception as error:
-                if not isinstance(error, HTTPException):
+                if not is_mistake(error):
                     logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
                 for job, index in batch:
                     # One that cannot be translated must not take the others with it.

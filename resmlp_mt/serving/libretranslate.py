@@ -57,8 +57,6 @@ class LibreRequest(DetectRequest):
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, AfterValidator(lambda number: max(number, 0))] = 0
     """Further translations of each text, at most."""
-    house_terms: bool = True
-    """Use the terms of the service, if it has some. Our own."""
 
     @property
     def weight(self) -> int:
@@ -105,7 +103,6 @@ class LibreRequest(DetectRequest):
             describe=write,
             # Authors of HTML leave out the stops of headings, buttons and menus alone.
             reading={"is_item": html},
-            house=model.house if self.house_terms else None,
             written=sum(map(len, texts)) if html else 0,
         )
 

@@ -1,9 +1,8 @@
 """The models of a service: which languages they know, and which of them a request is for."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from babel import Locale, UnknownLocaleError
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -12,7 +11,6 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_export
 from resmlp_mt.serving.settings import Settings
 from resmlp_mt.text.sentences import base_language
-from resmlp_mt.translating.glossary import Glossary, read_glossary
 from resmlp_mt.translating.translator import Translator
 
 AUTO = "auto"
@@ -22,11 +20,10 @@ _SAMPLE = 2000
 
 @dataclass(frozen=True)
 class Model:
-    """A translator, what it is called in answers, and terms that hold in all its requests."""
+    """A translator, and what it is called in answers."""
 
     name: str
     translator: Translator
-    house: Glossary | None = None
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -127,46 +124,24 @@ class _NoGenerator:
 
     def search(self, *asked):
         """UserError: it is not there."""
-        said = "this takes more than a plain beam search, which an export has not"
-        raise UserError(f"{said}; serve the checkpoint, or serve with --fairseq")
+        said = "no_repeat_ngram_size, and terms that the model loses, take more than a plain search"
+        raise UserError(f"{said}, which an export has not; serve the checkpoint")
 
 
 def load_models(settings: Settings) -> Models:
     """Load the models of a service, and import what a request may need.
 
     Raises:
-        UserError: If a model is missing or broken, or they do not go together, nor with the terms.
+        UserError: If a model is missing or broken, or they do not go together.
     """
     models = []
     for name in settings.models:
         translator = Translator.from_pretrained(name, settings.device, settings.threads)
-        if is_plain := find_export(name, settings.device) is not None and not settings.fairseq:
+        if is_plain := find_export(name, settings.device) is not None:
             translator.engine.generator = _NoGenerator()
         translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
         models.append(Model(name, translator))
-    return Models(give_terms(models, settings.terms))
-
-
-def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> list[Model]:
-    """The models with the terms of the house: files, each behind its direction, "en-de", or "".
-
-    Raises:
-        UserError: If it is not clear whose terms they are, or a model cannot say one.
-    """
-    given = {_plain("-".join(model.pair)): model for model in models}
-    for direction, path in files:
-        asked = [_plain(direction)] if direction else list(given)
-        if len(asked) > 1 or asked[0] not in given:
-            raise UserError(f"--glossary {path}: write one of {', '.join(given)}, and ={path}")
-        model = given[asked[0]]
-        if model.house:
-            raise UserError(f"--glossary {path}: {asked[0]} has terms; join the files")
-        try:
-            house = Glossary(read_glossary(path), model.translator.codec, must=False)
-        except UserError as error:
-            raise UserError(f"--glossary {path}: {error}") from None
-        given[asked[0]] = replace(model, house=house)
-    return list(given.values())
+    return Models(models)
 
 
 def name_language(code: str) -> str:

@@ -38,7 +38,7 @@ class TranslationRequest(Asked):
     recase: bool = True
     """Translate capitals, emphasis, links, tags and words that the model cannot read. Else, and
     where there is a prefix, the text is taken as typed."""
-    prefix: Text = ""
+    prefix: Text = Field("", max_length=10_000)
     """What the translation of the text begins with. Its last word may go on."""
     alternatives: bool = False
     """Return translations that go on in different ways behind `prefix`. If that ends in a blank,
@@ -47,9 +47,6 @@ class TranslationRequest(Asked):
     """What translations shall hold for terms of the texts, of 100 characters on each side. The
     texts have at most 100,000 characters then, and the translations of a sentence's terms 120
     subwords, divided by `beam`."""
-    house_terms: bool = True
-    """Use the terms of the service too, if it has some; an entry of `glossary` for the same term
-    counts more."""
     max_len_b: int = Field(200, ge=1, le=1000)
     """Subwords of the translation of a part, at most."""
     no_repeat_ngram_size: int = Field(0, ge=0, le=100)
@@ -100,7 +97,6 @@ class TranslationRequest(Asked):
             lambda found: _write(found, self.parts),
             reading={"split_sentences": self.split_sentences, "recase": recase},
             glossary=self.glossary,
-            house=model.house if self.house_terms else None,
         )
 
 

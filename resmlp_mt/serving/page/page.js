@@ -25,14 +25,6 @@ function languages() {
   return { source: element("from").value || "auto", target: element("to").value || null };
 }
 
-function terms() {
-  const lines = element("terms").value.split("\n").filter((line) => line.trim());
-  return Object.fromEntries(lines.map((line) => {
-    const [term, said = ""] = line.split(/=(.*)/, 2);
-    return [term.trim(), said.trim()];
-  }));
-}
-
 // Tell the browser which languages are shown, for fonts and voices; none, where it may be several.
 function nameLanguages() {
   const { source, target } = languages();
@@ -81,7 +73,7 @@ function translate() {
   shown = Math.min(shown, lines.length - 1);
   nameLanguages();
   return work(async (signal) => {
-    const result = await post({ text: lines.join("\n"), glossary: terms(), parts: true }, signal);
+    const result = await post({ text: lines.join("\n"), parts: true }, signal);
     element("instead").hidden = true;
     element("target").replaceChildren(...showLines(result, lines));
     await showDetail(lines[shown], signal);
@@ -132,8 +124,7 @@ function showPart(source, text, line, whole) {
   return part;
 }
 
-// What else could stand in the place of a word; a click takes it, and one can go on from there. A
-// beginning goes without terms.
+// What else could stand in the place of a word; a click takes it, and one can go on from there.
 async function showInstead(text, word, prefix, take, signal) {
   const count = Math.min(OTHERS, widest);
   const asked = { text, prefix, alternatives: true, beam: count, nbest: count };
@@ -151,7 +142,7 @@ async function showInstead(text, word, prefix, take, signal) {
 async function showDetail(text, signal) {
   element("detail").hidden = !text.trim();
   if (!text.trim()) return;
-  const asked = { text, glossary: terms(), nbest: Math.min(BEST, widest), attention: true };
+  const asked = { text, nbest: Math.min(BEST, widest), attention: true };
   const { translations } = await post(asked, signal);
   const buttons = translations.map(({ text, score, attention }) => {
     const onclick = ({ currentTarget: chosen }) => {
@@ -192,7 +183,7 @@ function addLanguages(known) {
 }
 
 let pause;
-for (const id of ["source", "terms", "from", "to", "key"])
+for (const id of ["source", "from", "to", "key"])
   element(id).addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(translate, PAUSE);
