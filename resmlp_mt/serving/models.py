@@ -63,23 +63,14 @@ class Models:
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
         """Which of the service's languages texts are in: codes, that with most text first.
 
-        With each comes its probability among all languages that there are, from 0 to 1: the mean
-        over the texts, in which a text counts by how much it is in this language. Empty, if
+        With each comes its probability among all languages that there are, from 0 to 1. Empty, if
         py3langid knows none of the service's languages.
         """
-        found, squares = dict.fromkeys(self._known, 0.0), dict.fromkeys(self._known, 0.0)
-        left = _SAMPLE
-        for text in texts:
-            sample = text[:left]
-            left -= len(sample)
-            if not any(map(str.isalpha, sample)):
-                continue
-            for label, share in _load_identifier().rank(sample):
-                if (code := self._codes.get(label)) in found:
-                    found[code] += len(sample) * share
-                    squares[code] += len(sample) * share**2
-        ranked = sorted(found, key=found.get, reverse=True)
-        return [(code, squares[code] / found[code] if found[code] else 0.0) for code in ranked]
+        sample = "\n".join(texts)[:_SAMPLE]
+        ranked = _load_identifier().rank(sample) if any(map(str.isalpha, sample)) else []
+        shares = dict.fromkeys(self._known, 0.0)
+        shares |= {self._codes[label]: share for label, share in ranked if label in self._codes}
+        return sorted(shares.items(), key=lambda pair: -pair[1])
 
     def find_language(self, asked: str) -> str | None:
         """The code of a language of the service that is asked for, as "en" or "EN-us".

