@@ -8,7 +8,6 @@ const BEST = 3, OTHERS = 6; // translations of a line, and alternatives of a wor
 const element = (id) => document.getElementById(id);
 let shown = 0; // the line whose details are shown
 let latest = null; // to abort the request that a newer one replaces
-let pairs = []; // source and target that there are translations between
 let widest = OTHERS; // beam that the server takes
 
 function make(name, properties = {}, ...children) {
@@ -25,17 +24,13 @@ function languages() {
   return { source: element("from").value || "auto", target: element("to").value || null };
 }
 
-// Tell the browser which languages are shown, for fonts and voices; none, where it may be several.
+// Tell the browser which languages are shown, for fonts and voices, where they are known.
 function nameLanguages() {
-  const { source, target } = languages();
-  const left = pairs.filter(([s, t]) => [s, "auto"].includes(source) && [t, null].includes(target));
-  const name = (side, where) => {
-    const codes = new Set(left.map((pair) => pair[side]));
-    const lang = codes.size === 1 ? [...codes][0].replaceAll("_", "-") : "";
-    document.querySelectorAll(where).forEach((e) => { e.lang = lang; });
-  };
-  name(0, "#source, #maps thead");
-  name(1, "#target, #word, #alternatives, #hypotheses, #maps tbody");
+  const name = (id, where) => document.querySelectorAll(where).forEach((e) => {
+    e.lang = element(id).value.replace("auto", "").replaceAll("_", "-");
+  });
+  name("from", "#source, #maps thead");
+  name("to", "#target, #word, #alternatives, #hypotheses, #maps tbody");
 }
 
 function say(text, isError = false) {
@@ -170,16 +165,16 @@ function drawMap({ source, target, weights }) {
 }
 
 function addLanguages(known) {
-  pairs = known.flatMap(({ code, targets }) =>
+  const pairs = known.flatMap(({ code, targets }) =>
     targets.filter((target) => target !== code).map((target) => [code, target]));
-  nameLanguages();
-  if (pairs.length < 2) return; // there is no choice
   ["from", "to"].forEach((id, side) => {
     const codes = pairs.map((pair) => pair[side]);
     const named = known.filter(({ code }) => codes.includes(code));
     element(id).append(...named.map(({ code, name }) => make("option", { value: code }, name)));
-    element(id).parentElement.hidden = false;
+    element(id).parentElement.hidden = pairs.length < 2;
+    if (pairs.length === 1) element(id).value = codes[0]; // there is no choice
   });
+  nameLanguages();
 }
 
 let pause;
