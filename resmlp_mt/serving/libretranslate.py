@@ -78,7 +78,7 @@ class LibreRequest(DetectRequest):
         target = _find_language(self.target, models)
         if source == target:  # as LibreTranslate has it
             return Job([], None, describe=lambda _: self._write([[t] for t in texts], detected))
-        if (model := models.pairs.get((source, target))) is None:
+        if (translator := models.pairs.get((source, target))) is None:
             raise HTTPException(
                 400,
                 f"{name_language(target)} ({target}) is not available as a target language from "
@@ -98,7 +98,7 @@ class LibreRequest(DetectRequest):
         beam = max(min(USUAL_BEAM, limits.beam), count)
         return Job(
             plain,
-            model.translator,
+            translator,
             SearchOptions(beam=beam, nbest=count),
             describe=write,
             # Authors of HTML leave out the stops of headings, buttons and menus alone.

@@ -1,7 +1,6 @@
 """The models of a service: which languages they know, and which of them a request is for."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from babel import Locale, UnknownLocaleError
@@ -18,24 +17,11 @@ AUTO = "auto"
 _SAMPLE = 2000
 
 
-@dataclass(frozen=True)
-class Model:
-    """A translator, and what it is called in answers."""
-
-    name: str
-    translator: Translator
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """Codes of the languages that it translates from and to."""
-        return self.translator.codec.source_language, self.translator.codec.target_language
-
-
 class Models:
-    """The models of a service; no two translate between the same languages.
+    """The translators of a service, by their names.
 
     Attributes:
-        pairs: The models, each by the source and the target that it is for.
+        pairs: Each by the source and the target that it is for.
         name: Of all of them.
         threads: Batches that all of them can translate side by side.
         languages: The codes of their languages.
@@ -44,15 +30,15 @@ class Models:
         UserError: If two translate between the same languages.
     """
 
-    def __init__(self, models: Sequence[Model]):
-        self.pairs: dict[tuple[str, str], Model] = {}
-        for model in models:
-            other = self.pairs.setdefault(model.pair, model)
-            if other is not model:
-                both = f"{other.name} and {model.name} both translate"
-                raise UserError(f"{both} {'-'.join(model.pair)}")
-        self.name = ", ".join(model.name for model in models)
-        self.threads = min(model.translator.threads for model in models)
+    def __init__(self, named: Mapping[str, Translator]):
+        self.pairs: dict[tuple[str, str], Translator] = {}
+        for name, translator in named.items():
+            codec = translator.codec
+            pair = codec.source_language, codec.target_language
+            if self.pairs.setdefault(pair, translator) is not translator:
+                raise UserError(f"{name}: another model translates {'-'.join(pair)} too; leave one")
+        self.name = ", ".join(named)
+        self.threads = min(translator.threads for translator in named.values())
         self.languages = list(dict.fromkeys(code for pair in self.pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
@@ -82,8 +68,8 @@ class Models:
         same = known.get(_plain(asked)) or known.get(base_language(asked))
         return same or self._codes.get(asked.lower())
 
-    def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Model:
-        """The model for texts.
+    def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Translator:
+        """The translator for texts.
 
         Args:
             source: Code of their language; "auto" finds it out where that makes a difference.
@@ -91,7 +77,7 @@ class Models:
             texts: What is to be translated.
 
         Raises:
-            ValueError: If there is none, or there are several.
+            UserError: If there is none, or there are several.
         """
         sought = AUTO if source.lower() == AUTO else self.find_language(source)
         left = [pair for pair in self.pairs if sought in (AUTO, pair[0])]
@@ -105,9 +91,9 @@ class Models:
             return self.pairs[left[0]]
         there = ", ".join(map(" to ".join, left or self.pairs))
         if left:
-            raise ValueError(f"name source and target; there are models for {there}")
+            raise UserError(f"name source and target; there are models for {there}")
         asked = f"{source} to {target}" if target is not None else source
-        raise ValueError(f"{asked}: no model translates so; there are models for {there}")
+        raise UserError(f"{asked}: no model translates so; there are models for {there}")
 
 
 class _NoGenerator:
@@ -125,14 +111,14 @@ def load_models(settings: Settings) -> Models:
     Raises:
         UserError: If a model is missing or broken, or they do not go together.
     """
-    models = []
+    named = {}
     for name in settings.models:
         translator = Translator.from_pretrained(name, settings.device, settings.threads)
         if is_plain := find_export(name, settings.device) is not None:
             translator.engine.generator = _NoGenerator()
         translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
-        models.append(Model(name, translator))
-    return Models(models)
+        named[name] = translator
+    return Models(named)
 
 
 def name_language(code: str) -> str:

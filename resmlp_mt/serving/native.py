@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
-from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.bodies import MEND, Asked, Text
@@ -80,16 +79,12 @@ class TranslationRequest(Asked):
         return weigh([*self.texts, self.prefix], self.glossary)
 
     def prepare(self, models: Models, limits: Limits) -> Job:
-        """The job of it; HTTPException if there is no model for it, or several."""
-        try:
-            model = models.choose(self.source, self.target, self.texts)
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from None
+        """The job of it; UserError if there is no model for it, or several."""
         # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
         recase = self.recase and not self.prefix
         return Job(
             self.texts,
-            model.translator,
+            models.choose(self.source, self.target, self.texts),
             self.find_search(),
             self.attention,
             self.prefix,

@@ -40,26 +40,6 @@ def test_requests_with_several_glossaries_and_with_none_get_their_own_answers(se
     assert "Drahtesel" in expected[1][0] and len(set(map(tuple, expected))) == 5
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "named"),
-    [
-        ({"glossary": {"x": "\u2603"}}, 422, "glossary: 'x' -> '\u2603'"),
-        ({"glossary": {"red car": "Rad", "red  car": "x"}}, 422, "'red  car'"),
-        ({"glossary": {"x" * 101: "Rad"}}, 422, "glossary.xxxx"),
-        ({"glossary": {"x y": ["Rad"]}}, 422, "glossary.x y: "),
-        ({"glossary": dict.fromkeys(map(str, range(1001)), "Rad")}, 413, "1,001 terms"),
-        ({"glossary": {"a": "b"}, "prefix": "Ein"}, 422, "glossary"),
-        ({"glossary": {"a": "b"}, "text": "a" * 100_001}, 413, "100,001"),
-        ({"glossary": {"a dog": "Wiese " * 4}, "beam": 32, "text": "A dog."}, 422, "'A dog.'"),
-        ({"no_repeat_ngram_size": 1}, 422, "no_repeat_ngram_size 1"),
-    ],
-)
-def test_what_cannot_be_had_is_refused(server, body, status, named):
-    response = ask(server, **{"text": "A dog sleeps."} | body)
-    assert response.status_code == status and named in response.json()["error"], response.text
-    assert len(response.content) < 500
-
-
 def test_a_checkpoint_does_all_searches_with_what_was_imported_at_the_start(server):
     checkpoint = find_checkpoint("multi30k-en-de")
     translator = Translator.from_pretrained(checkpoint, "cpu")
