@@ -138,7 +138,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         """Translate texts, in order."""
         asked = await receive(request)
         work = desk.translate(asked.weight, lambda: asked.prepare(models, limits))
-        return await _answer_in_time(request, work, limits.timeout)
+        return await _answer_in_time(request, work, limits.timeout, asked.status)
 
     @router.post("/detect", openapi_extra=_describe_body(DetectRequest))
     async def detect(request: Request) -> list[dict]:
@@ -183,9 +183,12 @@ def _describe_body(*kinds: type[BaseModel]) -> dict:
 
 
 async def _answer_in_time(
-    request: Request, work: Coroutine[None, None, bytes], seconds: float
+    request: Request, work: Coroutine[None, None, bytes], seconds: float, status: int
 ) -> Response:
-    """The answer of work, unless it takes too long, the client leaves, or the server ends."""
+    """The answer of work, unless it takes too long, the client leaves, or the server ends.
+
+    `status` is that of a mistake of the client.
+    """
     answer = asyncio.ensure_future(work)
     left = asyncio.ensure_future(request.receive())  # says that the client left
     try:
@@ -202,7 +205,7 @@ async def _answer_in_time(
         raise
     except Exception as error:
         if is_mistake(error):
-            return refuse(422, str(error))
+            return refuse(status, str(error))
         # Starlette's own answer to it would not be counted, nor read by other pages.
         logger.exception("a request failed")
         return refuse(500, "this failed, and not by your fault; the server's log says more")
