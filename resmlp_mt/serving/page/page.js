@@ -172,7 +172,7 @@ function addLanguages(known) {
     const named = known.filter(({ code }) => codes.includes(code));
     element(id).append(...named.map(({ code, name }) => make("option", { value: code }, name)));
     element(id).parentElement.hidden = pairs.length < 2;
-    if (pairs.length === 1) element(id).value = codes[0]; // there is no choice
+    if (named.length === 1) element(id).value = named[0].code; // there is no choice
   });
   nameLanguages();
 }
