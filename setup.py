@@ -93,13 +93,12 @@ setup(
         # examples/corpus: translation with many workers, on one machine or a cluster.
         "ray": ["ray[data]"],
         # `resmlp-mt serve`: the documents of its interface without a network (fastapi-offline),
-        # forms (python-multipart), requests a minute (limits) and HTML (beautifulsoup4 and lxml).
+        # forms (python-multipart) and HTML (beautifulsoup4 and lxml).
         "serve": [
             "fastapi",
             "fastapi-offline",
             "starlette>=1.10",  # limits of bodies
             "uvicorn>=0.54",  # a worker that cannot start ends its supervisor
-            "limits",
             "prometheus-client",
             "python-multipart",
             "beautifulsoup4",

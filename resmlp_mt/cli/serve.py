@@ -48,12 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--api-keys", type=Path, metavar="FILE", help=f"{said} minute where they differ")
     said = "of each key; 0 for any number (default: %(default)s)"
     add("--requests-per-minute", default=0, type=within(0), metavar="N", help=said)
-    said = (
-        "terms that hold in every request: lines with a term, a tab, and what translations must "
-        "hold for it. Of several models the languages come before it, as en-de=terms.tsv; may be "
-        "given again"
-    )
-    add("--glossary", **again, type=_terms, metavar="[SOURCE-TARGET=]FILE", help=said)
     add("--access-log", action="store_true", help="write a line for each request to stdout")
     said = "show /metrics there, and not at --port; 0 for any free one"
     add("--metrics-port", type=port, metavar="PORT", help=said)
@@ -73,10 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--timeout", type=within(1, 86_400, float), default=60.0, metavar="SECONDS", help=said)
     said = "threads of a worker (default: they share the cores)"
     add("--threads", type=thread_count, metavar="N", help=said)
-    said = (
-        "import it for exports too, which takes half a gigabyte: for no_repeat_ngram_size, and for "
-    )
-    add("--fairseq", action="store_true", help=f"{said}terms that a plain search loses")
     add_device(parser)
 
 
@@ -116,14 +106,12 @@ def run(arguments: argparse.Namespace) -> int:
         settings = Settings(
             models=models,
             device=arguments.device,
-            fairseq=arguments.fairseq,
             threads=arguments.threads or max(1, count_threads() // arguments.workers),
             limits=Limits(**limits),
             hosts=("localhost", arguments.host, *arguments.allow_host),
             origins=tuple(arguments.allow_origin),
             keys=arguments.api_keys,
             a_minute=arguments.requests_per_minute,
-            terms=tuple(arguments.glossary),
             folder=Path(folder),
             metrics_port=metrics_port,
             address=address[1],
@@ -145,14 +133,6 @@ def _origin(text: str) -> str:
         rule = "must be as browsers say it, https://www.example.org: in small letters, with no / at"
         raise argparse.ArgumentTypeError(f"{text} {rule} its end and no usual port; or *")
     return text
-
-
-def _terms(text: str) -> tuple[str, Path]:
-    """The direction of a --glossary, "" if it has none, and the file; for argparse."""
-    direction, file = text.split("=", 1) if "=" in text else ("", text)
-    if not file or text.startswith("="):
-        raise argparse.ArgumentTypeError(f"{text}: write SOURCE-TARGET=FILE, as en-de=terms.tsv")
-    return direction, Path(file)
 
 
 def _listen(arguments: argparse.Namespace, host: str, port: int):

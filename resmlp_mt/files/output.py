@@ -96,8 +96,7 @@ def whole_folder(path: Path, mark: str, *others: str) -> Iterator[Path]:
             process makes it, or if it cannot be made.
     """
     target = follow_links(path)
-    absolute = Path(os.path.abspath(target))
-    work = absolute.with_name(f".{absolute.name}.new")
+    work = target.with_name(f".{target.name}.new")
     new, old = work / "new", work / "old"
     with creating(path):
         target.parent.mkdir(parents=True, exist_ok=True)

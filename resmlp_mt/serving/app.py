@@ -21,7 +21,8 @@ from resmlp_mt.serving import libretranslate
 from resmlp_mt.serving.batcher import Batcher, Desk
 from resmlp_mt.serving.bodies import NO_JSON, Asked, read_fields
 from resmlp_mt.serving.front import CheckHost, Front, refuse
-from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
+from resmlp_mt.serving.jobs import is_mistake
+from resmlp_mt.serving.keys import Keys, read_keys
 from resmlp_mt.serving.libretranslate import DetectRequest, LibreRequest, LibreResponse
 from resmlp_mt.serving.metrics import Metrics
 from resmlp_mt.serving.models import Models
@@ -58,7 +59,7 @@ def build_app(models: Models, settings: Settings) -> FastAPI:
     """The application, for an ASGI server; UserError if the file of keys is broken."""
     limits, metrics = settings.limits, Metrics()
     known = read_keys(settings.keys, settings.a_minute) if settings.keys else {}
-    keys = Keys(known, SharedCounts(settings.folder))
+    keys = Keys(known, settings.folder)
     batcher = Batcher(models.threads, limits, metrics.batches.observe, metrics.queue.set)
 
     @asynccontextmanager
@@ -137,7 +138,7 @@ def _build_texts(desk: Desk, models: Models, limits: Limits, keys: Keys) -> APIR
         """Translate texts, in order."""
         asked = await receive(request)
         work = desk.translate(asked.weight, lambda: asked.prepare(models, limits))
-        return await _answer_in_time(request, work, limits.timeout)
+        return await _answer_in_time(request, work, limits.timeout, asked.status)
 
     @router.post("/detect", openapi_extra=_describe_body(DetectRequest))
     async def detect(request: Request) -> list[dict]:
@@ -182,9 +183,12 @@ def _describe_body(*kinds: type[BaseModel]) -> dict:
 
 
 async def _answer_in_time(
-    request: Request, work: Coroutine[None, None, bytes], seconds: float
+    request: Request, work: Coroutine[None, None, bytes], seconds: float, status: int
 ) -> Response:
-    """The answer of work, unless it takes too long, the client leaves, or the server ends."""
+    """The answer of work, unless it takes too long, the client leaves, or the server ends.
+
+    `status` is that of a mistake of the client.
+    """
     answer = asyncio.ensure_future(work)
     left = asyncio.ensure_future(request.receive())  # says that the client left
     try:
@@ -199,7 +203,10 @@ async def _answer_in_time(
         return refuse(503, "the server ends; ask again later", **{"Retry-After": "5"})
     except HTTPException:
         raise
-    except Exception:  # Starlette's own answer to it would not be counted, nor read by other pages
+    except Exception as error:
+        if is_mistake(error):
+            return refuse(status, str(error))
+        # Starlette's own answer to it would not be counted, nor read by other pages.
         logger.exception("a request failed")
         return refuse(500, "this failed, and not by your fault; the server's log says more")
     finally:

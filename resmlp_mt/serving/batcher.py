@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.search.stopping import Stopped, check_wanted, stop_when
-from resmlp_mt.serving.jobs import Job, check_answer
+from resmlp_mt.serving.jobs import Job, check_answer, is_mistake
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
 
 logger = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Batcher:
                 raise too_busy()
             if not job.segments:
                 job.end()
-            self.jobs = [*self._wanted(), job]
+            self.jobs = [other for other in self.jobs if not other.answer.done()] + [job]
             self.changed.notify(len(job.segments))
         self._observe()
         job.answer.add_done_callback(self._observe)  # it may be cancelled while it waits
@@ -86,27 +86,13 @@ class Batcher:
         while batch := self._take():
             self.observe_batch(len(batch))
             self._observe()
-            try:
-                self._translate(batch)
-            except Exception as error:
-                if not isinstance(error, HTTPException):
-                    logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
-                for job, index in batch:
-                    # One that cannot be translated must not take the others with it.
-                    try:
-                        if job.found[index] is None:
-                            job.running = None
-                            self._translate([(job, index)])
-                    except Exception as error:
-                        with self.changed:
-                            job.end(error)
+            self._translate(batch)
 
     def _take(self) -> list[tuple[Job, int]]:
         """The next texts with the same options, by job and index; none when all is done."""
         with self.changed:
-            while not (jobs := self._wanted()) and not self.closed:
+            while not (jobs := [job for job in self.jobs if job.waiting]) and not self.closed:
                 self.changed.wait()
-            self.jobs = jobs
             first = min(jobs, key=lambda job: job.spent, default=None)
             turns = sorted((job.spent, i) for i, job in enumerate(jobs) if job.way == first.way)
             batch: list[tuple[Job, int]] = []
@@ -127,14 +113,11 @@ class Batcher:
     def _observe(self, _: Future | None = None) -> None:
         self.observe_queue(self.waiting)
 
-    def _wanted(self) -> list[Job]:
-        return [job for job in self.jobs if job.waiting]
-
     def _translate(self, batch: list[tuple[Job, int]]) -> None:
-        """Give each job its translations. Stop when all of its jobs were cancelled."""
+        """Give each job its translations, or the error. Stop when all its jobs were cancelled."""
         first, segments = batch[0][0], [job.segments[i] for job, i in batch]
-        search = first.running or first.translate(segments)
         try:
+            search = first.running or first.translate(segments)
             with stop_when(lambda: all(job.answer.done() for job, _ in batch)):
                 # One after the other: the attention of all of them may be larger than memory.
                 for job, index in batch:
@@ -142,7 +125,6 @@ class Batcher:
                     found = next(search)
                     with self.changed:
                         if found is None:  # the only text of its job goes back
-                            self.jobs = [other for other in self.jobs if other is not job] + [job]
                             job.running, job.taken = search, 0
                             self.changed.notify()
                             return
@@ -151,6 +133,16 @@ class Batcher:
                             job.end()
         except Stopped:
             logger.info("a batch of %d texts was abandoned", len(batch))
+        except Exception as error:
+            if len(batch) == 1:
+                with self.changed:
+                    return first.end(error)
+            if not is_mistake(error):
+                logger.exception("a batch of %d texts failed; each is tried alone", len(batch))
+            # One that cannot be translated must not take the others with it.
+            for job, index in batch:
+                if job.found[index] is None:
+                    self._translate([(job, index)])
 
 
 class Desk:

@@ -10,7 +10,7 @@ from typing import Self
 
 from starlette.exceptions import HTTPException
 
-from resmlp_mt.engines.guides import Guide, check_room
+from resmlp_mt.engines.guides import Guide
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.errors import BrokenModel, UserError
 from resmlp_mt.serving.settings import USUAL_BEAM, Limits
@@ -57,7 +57,6 @@ class Job:
         describe: Makes the answer.
         reading: As for `Pipeline.split`.
         glossary: Terms, and what a translation shall hold for each.
-        house: The terms of the house. Where they cannot be held, the texts go without.
         written: Characters that `describe` reads or writes beside those of the texts.
 
     Attributes:
@@ -78,7 +77,6 @@ class Job:
     describe: Callable[[list[Found]], bytes] = lambda found: b""
     reading: dict[str, bool | None] = field(default_factory=dict)
     glossary: Mapping[str, str] = field(default_factory=dict)
-    house: Glossary | None = None
     written: int = 0
 
     def __post_init__(self):
@@ -104,33 +102,42 @@ class Job:
         return 0 if self.answer.done() else len(self.segments) - self.taken
 
     def read(self, limits: Limits) -> Self:
-        """Find the parts of the texts; HTTPException if they are too many, or impossible so."""
-        most, size, begun = limits.queue_size, sum(map(len, self.texts)), self._is_begun
+        """Find the parts of the texts.
+
+        Raises:
+            HTTPException: If they are too many.
+            UserError: If they cannot be translated so.
+        """
+        most, size = limits.queue_size, sum(map(len, self.texts))
+        begun = bool(self.prefix or self.alternatives)
         if self.glossary and size > SEARCHED:
             raise too_many(size, SEARCHED, "characters with a glossary")
         if (lines := sum(map(_count_lines, self.texts))) > _BLANK * most:
             raise too_many(lines, _BLANK * most, "lines")
-        try:
-            glossary, parts, count = self._join_terms(), [], 0
-            for text in self.texts:
-                each = self.translator.split(text, begun=begun, glossary=glossary, **self.reading)
-                if (count := count + max(1, len(each))) > most:
-                    raise too_many(count, most)
-                parts.append(each)
-            self.hold(parts)
-            if (steps := sum(self.costs)) > limits.steps:
-                said = f"beam x {'nbest x ' * self.alternatives}length in subwords comes to"
-                raise UserError(f"{said} {steps:,}, and {limits.steps:,} is the most; send less")
-            size += self.written
-            if self.attention:
-                size += _WEIGHT * sum(len(segment.pieces) ** 2 for segment in self.segments)
-            check_answer(size * self.search.nbest, limits)
-            self._check_search()
-            return self
-        except BrokenModel:
-            raise
-        except UserError as error:
-            raise HTTPException(422, str(error)) from None
+        glossary = Glossary(self.glossary, self.translator.codec) if self.glossary else None
+        parts, count = [], 0
+        for text in self.texts:
+            each = self.translator.split(text, begun=begun, glossary=glossary, **self.reading)
+            if (count := count + max(1, len(each))) > most:
+                raise too_many(count, most)
+            parts.append(each)
+        self.hold(parts)
+        if begun and count > 1:
+            said = f"the text is translated in {count} parts; send the one that is begun"
+            raise UserError(f"prefix, alternatives: {said}")
+        if (steps := sum(self.costs)) > limits.steps:
+            said = f"beam x {'nbest x ' * self.alternatives}length in subwords comes to"
+            raise UserError(f"{said} {steps:,}, and {limits.steps:,} is the most; send less")
+        for segment in self.segments:
+            held, beam = sum(len(wanted.tokens) for wanted in segment.wanted), self.search.beam
+            if held * beam > HELD:
+                said = f"terms of {held} subwords; with beam {beam} {HELD // beam} at most"
+                raise UserError(f"glossary: {shorten(segment.text.strip())}: {said}")
+        size += self.written
+        if self.attention:
+            size += _WEIGHT * sum(len(segment.pieces) ** 2 for segment in self.segments)
+        check_answer(size * self.search.nbest, limits)
+        return self
 
     def write(self) -> bytes:
         """The answer, once all is translated."""
@@ -141,73 +148,38 @@ class Job:
         return self.describe(results)
 
     def translate(self, segments: list[Segment]) -> Iterator[list[Hypothesis] | None]:
-        """Yield the translations of each segment; None where other work may come in between.
+        """The translations of each segment; None where other work may come in between.
 
         Raises:
-            HTTPException: If more than a plain search is needed, and cannot be had.
+            UserError: On the way, if they cannot be translated so.
         """
-        codec = self.translator.codec
-        try:
-            if self.alternatives:
-                asked = segments, self.search, self.prefix, self.attention
-                yield from find_alternatives(self.translator, *asked)
-                return
-            guides = None
-            if self.prefix:
-                guides = [Guide(codec.encode_target(self.prefix))] * len(segments)
-            # The batches side by side are those of the queue.
-            yield from self.translator.translate_segments(
-                segments, self.search, attention=self.attention, guides=guides, threads=1
-            )
-        except BrokenModel:
-            raise
-        except UserError as error:
-            holds = any(segment.wanted for segment in segments)
-            if self.search.is_plain and not holds:
-                raise
-            raise HTTPException(422, "glossary: " * holds + str(error)) from None
+        if self.alternatives:
+            asked = segments, self.search, self.prefix, self.attention
+            return find_alternatives(self.translator, *asked)
+        guides = None
+        if self.prefix:
+            begun = self.translator.codec.encode_target(self.prefix)
+            guides = [Guide(begun)] * len(segments)
+        # The batches side by side are those of the queue.
+        return self.translator.translate_segments(
+            segments, self.search, attention=self.attention, guides=guides, threads=1
+        )
 
     def end(self, error: Exception | None = None) -> None:
         """Answer, with what was found or an error."""
         with suppress(InvalidStateError):  # it was cancelled
             self.answer.set_exception(error) if error else self.answer.set_result(self.found)
 
-    @property
-    def _is_begun(self) -> bool:
-        return bool(self.prefix or self.alternatives)
-
     def _weigh(self, segment: Segment) -> int:
         beams = self.search.beam * (MORE * self.search.nbest if self.alternatives else 1)
         is_plain = self.search.is_plain and not segment.held
         return (beams if is_plain else beams * _FAIRSEQ) * (len(segment.pieces) + 1)
 
-    def _join_terms(self) -> Glossary | None:
-        """The terms of the request, and those of the house."""
-        house = None if self._is_begun else self.house
-        if not self.glossary:
-            return house
-        glossary = Glossary(self.glossary, self.translator.codec)
-        return glossary.over(house) if house else glossary
 
-    def _check_search(self) -> None:
-        """Check that a search could hold the terms of each part, and the given beginning."""
-        beam, most = self.search.beam, HELD // self.search.beam
-        for segment in self.segments:
-            if (held := sum(len(wanted.tokens) for wanted in segment.wanted)) > most:
-                said = f"the terms in it have {held} subwords; with beam {beam} {most} at most"
-                raise UserError(f"glossary: {shorten(segment.text.strip())}: {said}")
-        if not self._is_begun:
-            return
-        if (count := len(self.segments)) > 1:
-            said = f"the text is translated in {count} parts; send the one that is begun"
-            raise UserError(f"prefix, alternatives: {said}")
-        try:
-            guide = Guide(self.translator.codec.encode_target(self.prefix))
-            positions = self.translator.engine.target_positions
-            # No request has a length that goes by its source's.
-            check_room([guide], min(self.search.longest(0), positions - 1))
-        except UserError as error:
-            raise UserError(f"prefix: {error}") from None
+def is_mistake(error: Exception) -> bool:
+    """Whether it tells of a request, and not of the service."""
+    asked = isinstance(error, UserError) and not isinstance(error, BrokenModel)
+    return asked or isinstance(error, HTTPException)
 
 
 def weigh(texts: list[str], terms: Mapping[str, str] | None = None) -> int:

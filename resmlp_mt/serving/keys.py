@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from limits import RateLimitItemPerMinute
-from limits.storage import Storage
-from limits.strategies import FixedWindowRateLimiter
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.data.reading import read_lines
@@ -18,6 +15,12 @@ from resmlp_mt.errors import UserError
 
 _REMARK = re.compile(r"(?:^|\s)#")
 _PATIENCE = 0.1  # seconds to wait for the counts, which are held for microseconds
+# A request of the key ?1 at the time ?2, in a minute that its first one begins.
+_COUNT = """
+INSERT INTO counts VALUES (?1, 1, ?2 + 60) ON CONFLICT DO UPDATE SET
+count = iif(ends <= ?2, 1, count + 1), ends = iif(ends <= ?2, ?2 + 60, ends)
+RETURNING count, ends
+"""
 
 
 def read_keys(path: Path, a_minute: int) -> dict[str, int]:
@@ -44,63 +47,23 @@ def read_keys(path: Path, a_minute: int) -> dict[str, int]:
     return found
 
 
-class SharedCounts(Storage):
-    """Counts of `limits`, in memory or in a file that all workers share, whichever is killed."""
-
-    base_exceptions = sqlite3.Error
-
-    def __init__(self, folder: Path | None = None):
-        super().__init__()
-        path = folder / "keys.sqlite" if folder else ":memory:"
-        self.file = sqlite3.connect(
-            path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
-        )
-        self.file.execute("PRAGMA journal_mode = WAL")
-        self.file.execute("PRAGMA synchronous = OFF")
-        self.file.execute("CREATE TABLE IF NOT EXISTS counts (key PRIMARY KEY, count, ends)")
-
-    def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Count a request, in a window of `expiry` seconds that its first one begins."""
-        return self._ask(
-            "INSERT INTO counts VALUES (?1, ?2, ?3 + ?4) ON CONFLICT DO UPDATE SET"
-            " count = iif(ends <= ?3, 0, count) + ?2, ends = iif(ends <= ?3, ?3 + ?4, ends)"
-            " RETURNING count",
-            (key, amount, time.time(), expiry),
-        )
-
-    def get(self, key: str) -> int:
-        """The requests of a window."""
-        return self._ask("SELECT count FROM counts WHERE key = ? AND ends > ?", (key, time.time()))
-
-    def get_expiry(self, key: str) -> float:
-        """When a window ends."""
-        return self._ask("SELECT ends FROM counts WHERE key = ?", (key,))
-
-    def _ask(self, query: str, values: tuple) -> float:
-        return (self.file.execute(query, values).fetchone() or (0,))[0]
-
-    def check(self) -> bool:
-        """Whether it works."""
-        return True
-
-    def reset(self) -> None:
-        """Forget all keys."""
-        self.file.execute("DELETE FROM counts")
-
-    def clear(self, key: str) -> None:
-        """Forget a key."""
-        self.file.execute("DELETE FROM counts WHERE key = ?", (key,))
-
-
 class Keys:
     """Keys of which requests need one, if there are `known` ones.
 
-    Each comes with the number of requests that it may send in a minute, 0 for any.
+    Args:
+        known: Each with the number of requests that it may send in a minute, 0 for any.
+        folder: Where all workers share what they count, whichever is killed; None: in memory.
     """
 
-    def __init__(self, known: Mapping[str, int] = {}, counts: Storage | None = None):
+    def __init__(self, known: Mapping[str, int] = {}, folder: Path | None = None):
         self.known = {_digest(secret): a_minute for secret, a_minute in known.items()}
-        self.limiter = FixedWindowRateLimiter(counts or SharedCounts())
+        path = folder / "keys.sqlite" if folder else ":memory:"
+        self.counts = sqlite3.connect(
+            path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
+        )
+        self.counts.execute("PRAGMA journal_mode = WAL")
+        self.counts.execute("PRAGMA synchronous = OFF")
+        self.counts.execute("CREATE TABLE IF NOT EXISTS counts (key PRIMARY KEY, count, ends)")
 
     def admit(self, given: str) -> None:
         """Count a request; HTTPException 403 for an unknown key, 429 for one used too often."""
@@ -111,15 +74,16 @@ class Keys:
         most = self.known.get(name := _digest(given))
         if most is None:
             raise HTTPException(403, "Invalid API key")
-        limit = RateLimitItemPerMinute(most or 1)
+        if not most:
+            return
+        now = time.time()
         try:
-            if not most or self.limiter.hit(limit, name):
-                return
-            wait = self.limiter.get_window_stats(limit, name).reset_time - time.time()
+            count, ends = self.counts.execute(_COUNT, (name, now)).fetchone()
         except sqlite3.OperationalError:  # where the counts stay locked, nobody is kept out
             return
-        said = f"Slowdown: {most} requests per 1 minute"
-        raise HTTPException(429, said, {"Retry-After": str(max(1, math.ceil(wait)))})
+        if count > most:
+            said = f"Slowdown: {most} requests per 1 minute"
+            raise HTTPException(429, said, {"Retry-After": str(max(1, math.ceil(ends - now)))})
 
 
 def _digest(secret: str) -> str:

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
+from resmlp_mt.errors import UserError
 from resmlp_mt.serving.bodies import Asked, Text
 from resmlp_mt.serving.html.markup import read_documents, write_documents
 from resmlp_mt.serving.jobs import Found, Job, weigh
@@ -57,8 +58,6 @@ class LibreRequest(DetectRequest):
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, AfterValidator(lambda number: max(number, 0))] = 0
     """Further translations of each text, at most."""
-    house_terms: bool = True
-    """Use the terms of the service, if it has some. Our own."""
 
     @property
     def weight(self) -> int:
@@ -66,32 +65,23 @@ class LibreRequest(DetectRequest):
         return weigh(self.texts) * (_MARKUP if self.format == "html" else 1)
 
     def prepare(self, models: Models, limits: Limits) -> Job:
-        """The job of it; HTTPException if there is no such translation."""
+        """The job of it; UserError if there is no such translation."""
         texts, count, html = self.texts, 1 + self.alternatives, self.format == "html"
         if count > limits.beam:
-            raise HTTPException(400, f"Invalid request: alternatives is above {limits.beam - 1}")
+            raise UserError(f"Invalid request: alternatives is above {limits.beam - 1}")
         detected = None
         if self.source.lower() != AUTO:
             source = _find_language(self.source, models)
         elif found := models.detect(texts):
             source, detected = found[0][0], _describe(*found[0])
         else:
-            raise HTTPException(400, "auto: the languages here cannot be told; name the source")
+            raise UserError("auto: the languages here cannot be told; name the source")
         target = _find_language(self.target, models)
         if source == target:  # as LibreTranslate has it
             return Job([], None, describe=lambda _: self._write([[t] for t in texts], detected))
-        if (model := models.pairs.get((source, target))) is None:
-            raise HTTPException(
-                400,
-                f"{name_language(target)} ({target}) is not available as a target language from "
-                f"{name_language(source)} ({source})",
-            )
-        plain = texts
-        if html:
-            try:
-                plain = read_documents(texts)
-            except ValueError as error:
-                raise HTTPException(400, f"Invalid request: {error}") from None
+        if (translator := models.pairs.get((source, target))) is None:
+            asked = f"{name_language(target)} ({target}) is not available as a target language"
+            raise UserError(f"{asked} from {name_language(source)} ({source})")
 
         def write(found: list[Found]) -> bytes:
             each = [[hypothesis.text for hypothesis in one.hypotheses] for one in found]
@@ -99,13 +89,12 @@ class LibreRequest(DetectRequest):
 
         beam = max(min(USUAL_BEAM, limits.beam), count)
         return Job(
-            plain,
-            model.translator,
+            read_documents(texts) if html else texts,
+            translator,
             SearchOptions(beam=beam, nbest=count),
             describe=write,
             # Authors of HTML leave out the stops of headings, buttons and menus alone.
             reading={"is_item": html},
-            house=model.house if self.house_terms else None,
             written=sum(map(len, texts)) if html else 0,
         )
 
@@ -203,7 +192,7 @@ def build_router(models: Models, limits: Limits, needs_key: bool) -> APIRouter:
 def _find_language(asked: str, models: Models) -> str:
     """The language of the service that is asked for."""
     if (found := models.find_language(asked)) is None:
-        raise HTTPException(400, f"{asked:.40} is not supported")
+        raise UserError(f"{asked:.40} is not supported")
     return found
 
 

@@ -1,9 +1,7 @@
 """The models of a service: which languages they know, and which of them a request is for."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 
 from babel import Locale, UnknownLocaleError
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
@@ -12,7 +10,6 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.files.finding import find_export
 from resmlp_mt.serving.settings import Settings
 from resmlp_mt.text.sentences import base_language
-from resmlp_mt.translating.glossary import Glossary, read_glossary
 from resmlp_mt.translating.translator import Translator
 
 AUTO = "auto"
@@ -20,25 +17,11 @@ AUTO = "auto"
 _SAMPLE = 2000
 
 
-@dataclass(frozen=True)
-class Model:
-    """A translator, what it is called in answers, and terms that hold in all its requests."""
-
-    name: str
-    translator: Translator
-    house: Glossary | None = None
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        """Codes of the languages that it translates from and to."""
-        return self.translator.codec.source_language, self.translator.codec.target_language
-
-
 class Models:
-    """The models of a service; no two translate between the same languages.
+    """The translators of a service, by their names.
 
     Attributes:
-        pairs: The models, each by the source and the target that it is for.
+        pairs: Each by the source and the target that it is for.
         name: Of all of them.
         threads: Batches that all of them can translate side by side.
         languages: The codes of their languages.
@@ -47,15 +30,15 @@ class Models:
         UserError: If two translate between the same languages.
     """
 
-    def __init__(self, models: Sequence[Model]):
-        self.pairs: dict[tuple[str, str], Model] = {}
-        for model in models:
-            other = self.pairs.setdefault(model.pair, model)
-            if other is not model:
-                both = f"{other.name} and {model.name} both translate"
-                raise UserError(f"{both} {'-'.join(model.pair)}")
-        self.name = ", ".join(model.name for model in models)
-        self.threads = min(model.translator.threads for model in models)
+    def __init__(self, named: Mapping[str, Translator]):
+        self.pairs: dict[tuple[str, str], Translator] = {}
+        for name, translator in named.items():
+            codec = translator.codec
+            pair = codec.source_language, codec.target_language
+            if self.pairs.setdefault(pair, translator) is not translator:
+                raise UserError(f"{name}: another model translates {'-'.join(pair)} too; leave one")
+        self.name = ", ".join(named)
+        self.threads = min(translator.threads for translator in named.values())
         self.languages = list(dict.fromkeys(code for pair in self.pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
@@ -66,23 +49,14 @@ class Models:
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
         """Which of the service's languages texts are in: codes, that with most text first.
 
-        With each comes its probability among all languages that there are, from 0 to 1: the mean
-        over the texts, in which a text counts by how much it is in this language. Empty, if
+        With each comes its probability among all languages that there are, from 0 to 1. Empty, if
         py3langid knows none of the service's languages.
         """
-        found, squares = dict.fromkeys(self._known, 0.0), dict.fromkeys(self._known, 0.0)
-        left = _SAMPLE
-        for text in texts:
-            sample = text[:left]
-            left -= len(sample)
-            if not any(map(str.isalpha, sample)):
-                continue
-            for label, share in _load_identifier().rank(sample):
-                if (code := self._codes.get(label)) in found:
-                    found[code] += len(sample) * share
-                    squares[code] += len(sample) * share**2
-        ranked = sorted(found, key=found.get, reverse=True)
-        return [(code, squares[code] / found[code] if found[code] else 0.0) for code in ranked]
+        sample = "\n".join(texts)[:_SAMPLE]
+        ranked = _load_identifier().rank(sample) if any(map(str.isalpha, sample)) else []
+        shares = dict.fromkeys(self._known, 0.0)
+        shares |= {self._codes[label]: share for label, share in ranked if label in self._codes}
+        return sorted(shares.items(), key=lambda pair: -pair[1])
 
     def find_language(self, asked: str) -> str | None:
         """The code of a language of the service that is asked for, as "en" or "EN-us".
@@ -94,8 +68,8 @@ class Models:
         same = known.get(_plain(asked)) or known.get(base_language(asked))
         return same or self._codes.get(asked.lower())
 
-    def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Model:
-        """The model for texts.
+    def choose(self, source: str, target: str | None, texts: Iterable[str]) -> Translator:
+        """The translator for texts.
 
         Args:
             source: Code of their language; "auto" finds it out where that makes a difference.
@@ -103,7 +77,7 @@ class Models:
             texts: What is to be translated.
 
         Raises:
-            ValueError: If there is none, or there are several.
+            UserError: If there is none, or there are several.
         """
         sought = AUTO if source.lower() == AUTO else self.find_language(source)
         left = [pair for pair in self.pairs if sought in (AUTO, pair[0])]
@@ -117,9 +91,9 @@ class Models:
             return self.pairs[left[0]]
         there = ", ".join(map(" to ".join, left or self.pairs))
         if left:
-            raise ValueError(f"name source and target; there are models for {there}")
+            raise UserError(f"name source and target; there are models for {there}")
         asked = f"{source} to {target}" if target is not None else source
-        raise ValueError(f"{asked}: no model translates so; there are models for {there}")
+        raise UserError(f"{asked}: no model translates so; there are models for {there}")
 
 
 class _NoGenerator:
@@ -127,46 +101,24 @@ class _NoGenerator:
 
     def search(self, *asked):
         """UserError: it is not there."""
-        said = "this takes more than a plain beam search, which an export has not"
-        raise UserError(f"{said}; serve the checkpoint, or serve with --fairseq")
+        said = "no_repeat_ngram_size, and terms that the model loses, take more than a plain search"
+        raise UserError(f"{said}, which an export has not; serve the checkpoint")
 
 
 def load_models(settings: Settings) -> Models:
     """Load the models of a service, and import what a request may need.
 
     Raises:
-        UserError: If a model is missing or broken, or they do not go together, nor with the terms.
+        UserError: If a model is missing or broken, or they do not go together.
     """
-    models = []
+    named = {}
     for name in settings.models:
         translator = Translator.from_pretrained(name, settings.device, settings.threads)
-        if is_plain := find_export(name, settings.device) is not None and not settings.fairseq:
+        if is_plain := find_export(name, settings.device) is not None:
             translator.engine.generator = _NoGenerator()
         translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
-        models.append(Model(name, translator))
-    return Models(give_terms(models, settings.terms))
-
-
-def give_terms(models: Sequence[Model], files: Iterable[tuple[str, Path]]) -> list[Model]:
-    """The models with the terms of the house: files, each behind its direction, "en-de", or "".
-
-    Raises:
-        UserError: If it is not clear whose terms they are, or a model cannot say one.
-    """
-    given = {_plain("-".join(model.pair)): model for model in models}
-    for direction, path in files:
-        asked = [_plain(direction)] if direction else list(given)
-        if len(asked) > 1 or asked[0] not in given:
-            raise UserError(f"--glossary {path}: write one of {', '.join(given)}, and ={path}")
-        model = given[asked[0]]
-        if model.house:
-            raise UserError(f"--glossary {path}: {asked[0]} has terms; join the files")
-        try:
-            house = Glossary(read_glossary(path), model.translator.codec, must=False)
-        except UserError as error:
-            raise UserError(f"--glossary {path}: {error}") from None
-        given[asked[0]] = replace(model, house=house)
-    return list(given.values())
+        named[name] = translator
+    return Models(named)
 
 
 def name_language(code: str) -> str:

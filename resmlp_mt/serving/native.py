@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
-from starlette.exceptions import HTTPException
 
 from resmlp_mt.engines.options import SearchOptions
 from resmlp_mt.serving.bodies import MEND, Asked, Text
@@ -38,7 +37,7 @@ class TranslationRequest(Asked):
     recase: bool = True
     """Translate capitals, emphasis, links, tags and words that the model cannot read. Else, and
     where there is a prefix, the text is taken as typed."""
-    prefix: Text = ""
+    prefix: Text = Field("", max_length=10_000)
     """What the translation of the text begins with. Its last word may go on."""
     alternatives: bool = False
     """Return translations that go on in different ways behind `prefix`. If that ends in a blank,
@@ -47,9 +46,6 @@ class TranslationRequest(Asked):
     """What translations shall hold for terms of the texts, of 100 characters on each side. The
     texts have at most 100,000 characters then, and the translations of a sentence's terms 120
     subwords, divided by `beam`."""
-    house_terms: bool = True
-    """Use the terms of the service too, if it has some; an entry of `glossary` for the same term
-    counts more."""
     max_len_b: int = Field(200, ge=1, le=1000)
     """Subwords of the translation of a part, at most."""
     no_repeat_ngram_size: int = Field(0, ge=0, le=100)
@@ -83,16 +79,12 @@ class TranslationRequest(Asked):
         return weigh([*self.texts, self.prefix], self.glossary)
 
     def prepare(self, models: Models, limits: Limits) -> Job:
-        """The job of it; HTTPException if there is no model for it, or several."""
-        try:
-            model = models.choose(self.source, self.target, self.texts)
-        except ValueError as error:
-            raise HTTPException(422, str(error)) from None
+        """The job of it; UserError if there is no model for it, or several."""
         # A prefix goes on in the case in which it was typed, so the text is taken as typed too.
         recase = self.recase and not self.prefix
         return Job(
             self.texts,
-            model.translator,
+            models.choose(self.source, self.target, self.texts),
             self.find_search(),
             self.attention,
             self.prefix,
@@ -100,7 +92,6 @@ class TranslationRequest(Asked):
             lambda found: _write(found, self.parts),
             reading={"split_sentences": self.split_sentences, "recase": recase},
             glossary=self.glossary,
-            house=model.house if self.house_terms else None,
         )
 
 

@@ -40,13 +40,11 @@ class Settings:
     Attributes:
         models: Names, folders, checkpoints or exports.
         device, threads: As for `Translator.from_pretrained`.
-        fairseq: Whether it is imported for exports too, for all searches.
         limits: What each worker takes.
         hosts: Names that requests may call the service by. Addresses are taken as they are.
         origins: Whose pages browsers let read the answers; "*" for all.
         keys: The file of the keys of which requests need one; None if they need none.
         a_minute: Requests of each key in a minute; 0 for any number.
-        terms: Files of terms that hold in every request, each behind its direction or "".
         folder: Where workers share what they count; None if there is but one.
         metrics_port: Where /metrics is, and nothing else; None: at the port of the service.
         address: Of the service, as it is announced.
@@ -55,13 +53,11 @@ class Settings:
     models: tuple[str, ...] = ()
     device: str = "auto"
     threads: int | None = None
-    fairseq: bool = False
     limits: Limits = Limits()
     hosts: tuple[str, ...] = ("localhost",)
     origins: tuple[str, ...] = ()
     keys: Path | None = None
     a_minute: int = 0
-    terms: tuple[tuple[str, Path], ...] = ()
     folder: Path | None = None
     metrics_port: int | None = None
     address: str = ""

@@ -82,16 +82,11 @@ def create_app(settings: Settings):
         said = str(error)
         if isinstance(error, ModuleNotFoundError):
             said = f"this needs {error.name}: {advise('serve')}"
-        _say(f"resmlp-mt serve: {said}")
+        sys.stderr.write(f"resmlp-mt serve: {said}\n")
         sys.exit(STARTUP_FAILURE)
     # What is there now stays, and need not be looked through for garbage: that holds all threads.
     gc.collect()
     gc.freeze()
-    _say(f"worker {os.getpid()} is translating at {settings.address}")
+    # Workers share stderr, and `print` may write the end of a line by itself.
+    sys.stderr.write(f"worker {os.getpid()} is translating at {settings.address}\n")
     return app
-
-
-def _say(line: str) -> None:
-    """Write a line to stderr at once: workers share it, and `print` may write its end by itself."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

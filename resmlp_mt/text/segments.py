@@ -91,11 +91,10 @@ class Model(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """The translation of a term: text, the indices of its tokens, whether it must be held."""
+    """The translation of a term: text, and the indices of its tokens."""
 
     text: str
     tokens: Any
-    must: bool = True
 
 
 # Finds terms of a glossary in a text, which may be in capitals. It tells where each stands, or None

@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from operator import itemgetter
@@ -60,14 +59,13 @@ class Glossary:
     Args:
         terms: {term: its translation}.
         codec: The model's.
-        must: Whether a translation must hold all of them.
 
     Raises:
         UserError: If the model has no subwords for a translation, or one is empty.
         ValueError: If they are no terms and translations.
     """
 
-    def __init__(self, terms: Mapping[str, str], codec: TextCodec, must: bool = True):
+    def __init__(self, terms: Mapping[str, str], codec: TextCodec):
         if not isinstance(terms, Mapping):
             raise ValueError(
                 f"glossary {shorten(terms)} must be a dict, such as {{'bike': 'Rad'}}, or the path "
@@ -87,18 +85,11 @@ class Glossary:
                 raise UserError(f"glossary: {term!r} -> {translation!r}: a side is empty")
             if (alike := _write_alike(term)) in known:
                 raise UserError(f"glossary: {shorten(term)} stands there twice")
-            known[alike] = Wanted(_join_blanks(translation), wanted, must)
+            known[alike] = Wanted(_join_blanks(translation), wanted)
         # Of two terms that are alike in capitals, the one with a capital counts.
         raised = sorted(known, key=str.islower, reverse=True)
         self._terms = Terms(known)
         self._raised = Terms({upper(term, self._language): known[term] for term in raised})
-        self._joined = [self]
-
-    def over(self, other: "Glossary") -> "Glossary":
-        """These terms and those of another. For a term in both, the translation here counts."""
-        joined = copy(self)
-        joined._joined = [*self._joined, *other._joined]
-        return joined
 
     def find(self, text: str, capitals: bool = False) -> list[tuple[Wanted, Place | None]]:
         """The translations wanted for the terms in a text, in their order, with their places.
@@ -118,11 +109,8 @@ class Glossary:
     def _find(self, text: str, capitals: bool) -> Iterator[tuple[Wanted, Place]]:
         written = _cut(text)
         lowered = [lower(part, self._language) for part in written]
-        ways = [(each._terms, written) for each in self._joined]
-        if capitals:
-            ways += [(each._raised, written) for each in self._joined]
-        if lowered != written:
-            ways += [(each._terms, lowered) for each in self._joined]
+        ways = [(self._terms, written)] + [(self._raised, written)] * capitals
+        ways += [(self._terms, lowered)] * (lowered != written)
         places, end = [0, *accumulate(map(len, written))], 0
         for begin in range(len(written)):
             if begin < end:

@@ -3,6 +3,7 @@ import stat
 import subprocess
 import sys
 import threading
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -94,20 +95,14 @@ def test_a_place_that_takes_no_files_is_named(name, whole, tmp_path):
 
 
 def test_a_source_is_not_overwritten(tmp_path):
-    source, copy = tmp_path / "source", tmp_path / "copy"
+    source, link = tmp_path / "source", tmp_path / "link"
     source.write_text("")
-    copy.write_text("")
-    (tmp_path / "link").symlink_to(source)
-    refuse_overwriting(copy, [source, tmp_path / "missing"])
-    refuse_overwriting(tmp_path / "missing", [source])
+    link.symlink_to(source)
+    refuse_overwriting(tmp_path / "new", [source, tmp_path / "missing", tmp_path])
     with open(source) as stream:
-        for path, read in (
-            (source, source),
-            (tmp_path / "link", source),
-            (source, stream.fileno()),
-        ):
+        for path, read in product((source, link), (source, link, stream.fileno(), tmp_path)):
             with pytest.raises(UserError, match="would be read and written"):
-                refuse_overwriting(path, [copy, read])
+                refuse_overwriting(path, [tmp_path / "missing", read])
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):

@@ -51,24 +51,37 @@ def stopped(tmp_path):
     return tmp_path / "x"
 
 
-def test_a_part_is_not_lost_by_starting_again(stopped):
-    with pytest.raises(UserError, match="x.part: left by a run .* --resume"):
-        PartialText(stopped, {"--beam": 5}, False)
+@pytest.mark.parametrize(
+    ("beam", "resume", "lines", "said"),
+    [
+        (5, False, LINES, "--resume"),
+        (4, True, LINES, "--beam"),
+        *(
+            (5, True, lines, "first 9 of")
+            for lines in (LINES[1:], LINES[:8], [*LINES[:8], "x"], [])
+        ),
+    ],
+)
+def test_a_part_is_not_continued_otherwise_than_it_was_begun(stopped, beam, resume, lines, said):
+    with (
+        pytest.raises(UserError, match=said),
+        PartialText(stopped, {"--beam": beam}, resume) as part,
+    ):
+        shout(part, lines)
+    with PartialText(stopped, {"--beam": 5}, True) as part:
+        assert shout(part, LINES) == LINES[9:]
 
 
-def remove(state):
-    state.unlink()
-
-
-def cut(state):
-    os.truncate(state.with_suffix(""), 5)
-
-
-@pytest.mark.parametrize("spoil", ["", "[]", "{", '{"lines": 3}', remove, cut])
+@pytest.mark.parametrize("spoil", ["", "[]", "{", '{"lines": 3}', None, "cut"])
 def test_what_is_no_part_of_the_text_is_not_lost(stopped, spoil):
     """It may be somebody else's, of the same name."""
     part, state = stopped.with_name("x.part"), stopped.with_name("x.part.json")
-    spoil(state) if callable(spoil) else state.write_text(spoil)
+    if spoil is None:
+        state.unlink()
+    elif spoil == "cut":
+        os.truncate(part, 5)
+    else:
+        state.write_text(spoil)
     before = part.read_bytes()
     for resume in (False, True):
         with pytest.raises(UserError, match="x.part: in the way"):
@@ -76,28 +89,9 @@ def test_what_is_no_part_of_the_text_is_not_lost(stopped, spoil):
     assert part.read_bytes() == before
 
 
-def test_a_part_is_not_continued_with_other_options(stopped):
-    with pytest.raises(UserError, match="--beam"):
-        PartialText(stopped, {"--beam": 4}, True)
-
-
-@pytest.mark.parametrize("lines", [LINES[1:], LINES[:8], [*LINES[:8], "other"], []])
-def test_a_part_is_not_continued_from_other_lines(stopped, lines):
-    with (
-        pytest.raises(UserError, match="other lines than the first 9 of"),
-        PartialText(stopped, {"--beam": 5}, True) as part,
-    ):
-        shout(part, lines)
-    with PartialText(stopped, {"--beam": 5}, True) as part:
-        assert shout(part, LINES) == LINES[9:]
-
-
 def test_the_state_of_a_part_that_was_removed_counts_for_nothing(stopped):
     stopped.with_name("x.part").unlink()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        PartialText(stopped, {"--beam": 4}, False) as part,
-    ):
+    with pytest.raises(KeyboardInterrupt), PartialText(stopped, {"--beam": 4}, False) as part:
         shout(part, LINES, stop=1)
     assert list(stopped.parent.iterdir()) == []
 

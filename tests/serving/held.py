@@ -7,7 +7,7 @@ import numpy as np
 
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.serving.app import build_app
-from resmlp_mt.serving.models import Model, Models
+from resmlp_mt.serving.models import Models
 from resmlp_mt.text.segments import About, Segment, Traced
 from resmlp_mt.translating.hypotheses import Attention, Hypothesis
 from resmlp_mt.translating.translator import Translator
@@ -46,7 +46,7 @@ class Held:
 
 
 def held_models(translator):
-    return Models([Model("held", translator)])
+    return Models({"held": translator})
 
 
 def ask(settings, *requests, models=None, **headers):

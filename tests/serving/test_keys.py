@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 
 from resmlp_mt.errors import UserError
 from resmlp_mt.serving import keys as keys_module
-from resmlp_mt.serving.keys import Keys, SharedCounts, read_keys
+from resmlp_mt.serving.keys import Keys, read_keys
 
 
 def test_a_file_of_keys_is_read(tmp_path):
@@ -37,7 +37,7 @@ def test_each_key_has_its_requests_a_minute(tmp_path, monkeypatch, shared):
     clock = SimpleNamespace(now=1000.0)
     monkeypatch.setattr(keys_module.time, "time", lambda: clock.now)
     folder = tmp_path if shared else None
-    workers = [Keys({"a": 3, "b": 0, "ö": 1}, SharedCounts(folder)) for _ in range(1 + shared)]
+    workers = [Keys({"a": 3, "b": 0, "ö": 1}, folder) for _ in range(1 + shared)]
 
     def ask_any(key, times):
         return [ask(workers[i % len(workers)], key) for i in range(times)]
@@ -49,7 +49,7 @@ def test_each_key_has_its_requests_a_minute(tmp_path, monkeypatch, shared):
     assert ask_any("a", 1) == [(429, "15")]
     clock.now += 14.5
     assert ask_any("a", 4) == [None, None, None, (429, "60")]
-    again = Keys({"a": 3}, SharedCounts(folder))  # a worker that takes the place of another
+    again = Keys({"a": 3}, folder)  # a worker that takes the place of another
     assert ask(again, "a") == ((429, "60") if shared else None)
 
 
@@ -58,7 +58,7 @@ def test_where_no_key_is_needed_all_may_ask():
 
 
 def test_counts_that_stay_locked_keep_nobody_out(tmp_path):
-    keys = Keys({"a": 1}, SharedCounts(tmp_path))
+    keys = Keys({"a": 1}, tmp_path)
     other = sqlite3.connect(tmp_path / "keys.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert [ask(keys, "a") for _ in range(3)] == [None] * 3

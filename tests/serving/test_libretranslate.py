@@ -10,7 +10,7 @@ from serving.conftest import ask as post
 from serving.held import Held, ask
 
 from resmlp_mt.errors import UserError
-from resmlp_mt.serving.models import Model, Models
+from resmlp_mt.serving.models import Models
 from resmlp_mt.serving.settings import Settings
 
 TEXT = "A man rides a bike."
@@ -91,7 +91,7 @@ def test_markup_stays_and_text_is_translated(server):
          "from German (de)"),
         ({"format": "xml"}, "xml format is not supported"),
         ({"alternatives": 32}, "Invalid request: alternatives"),
-        ({"q": "<div>" * 5000, "format": "html"}, "Invalid request: "),
+        ({"q": "<div>" * 5000, "format": "html"}, "the HTML is more than 100 tags"),
     ],
 )  # fmt: skip
 def test_mistakes_are_answered_as_by_libretranslate(server, body, said):
@@ -111,7 +111,7 @@ def speakers(*pairs):
     models = [Held(source=source, target=target) for source, target in pairs]
     for model in models:
         model.let_go.set()
-    return Models([Model("-".join(p), m) for p, m in zip(pairs, models, strict=True)]), models
+    return Models({f"model {i}": model for i, model in enumerate(models)}), models
 
 
 def asked(models, *bodies, path="/translate"):
@@ -156,7 +156,7 @@ SPANISH = "El perro duerme en el jardín de la casa."
 
 
 def test_texts_are_detected_together_with_the_share_of_all_languages():
-    """As by LibreTranslate: what there is most of first, as sure as in the texts that have it."""
+    """As by LibreTranslate: what there is most of first."""
     models, _ = speakers(("en", "de"), ("de", "en"))
     texts = SPANISH, " ?! ", ENGLISH, [ENGLISH], [ENGLISH, GERMAN * 2, "12"], ["", " "], []
     responses = asked(models, *({"q": q} for q in texts), path="/detect")
@@ -164,8 +164,7 @@ def test_texts_are_detected_together_with_the_share_of_all_languages():
     assert spanish[0]["confidence"] < 5 and alone[0]["confidence"] > 90
     assert blank == empty == [{"confidence": 0.0, "language": "en"}]
     assert one == alone and alone[0]["language"] == "en"
-    assert [found["language"] for found in two] == ["de", "en"]
-    assert min(found["confidence"] for found in two) > 90
+    assert [found["language"] for found in two] == ["de", "en"] and two[0]["confidence"] > 50
     assert none == {"error": "Invalid request: missing q parameter"}
 
 
@@ -245,5 +244,5 @@ def test_a_code_is_the_nearest_that_the_service_has():
 
 
 def test_two_models_of_the_same_languages_are_refused():
-    with pytest.raises(UserError, match="en-de and en-de both translate en-de"):
+    with pytest.raises(UserError, match="model 1: .* en-de too"):
         speakers(("en", "de"), ("en", "de"))

@@ -76,7 +76,7 @@ def test_each_element_stands_there_once_whatever_is_said(html, chance):
     [
         # What has no words goes with the word that it touches, or the next one, or the last one.
         ("A<!-- --> <img> dog", "<g0>A</g0> <g1>dog</g1>"),
-        ("A <i><img> dog</i> <input>", "A <g2><g0><g1>dog</g1></g0></g2>"),
+        ("A <i><img> dog</i> <input>", "A <g2><g1><g0>dog</g0></g1></g2>"),
         ("dogs<sup>1</sup>, cats.<sup><a>[2]</a></sup>", "<g0>dogs</g0>, cats<g1>.</g1>"),
         # A word that stays.
         ("Press <kbd>X</kbd>, <i><code>y</code></i>s", "Press 0, 1"),

@@ -130,27 +130,6 @@ def test_languages_and_a_key_can_be_given_where_there_is_a_choice(page):
     sync_api.expect(page.locator("#target")).to_have_text(re.compile("Hund"))
 
 
-def test_terms_hold_and_their_mistakes_are_said(page, server):
-    assert not page.locator("#terms").is_visible()
-    page.click("summary")
-    translate(page, "A man rides a bike.")
-    with page.expect_response(lambda r: "attention" in (r.request.post_data or "")) as asked:
-        page.fill("#terms", "  bike=Drahtesel \n\nthe snow = ewiges Eis\n")
-    terms = {"bike": "Drahtesel", "the snow": "ewiges Eis"}
-    assert asked.value.request.post_data_json["glossary"] == terms
-    sync_api.expect(page.locator("#target li")).to_have_text(
-        best(server, "A man rides a bike.", glossary=terms)[0]["text"]
-    )
-    page.locator("#target button").last.click()  # alternatives go without terms
-    page.wait_for_selector("#instead:not([hidden])")
-    for line in ("bike Rad", "a = ", "bike = ☃"):
-        page.fill("#terms", line)
-        sync_api.expect(page.locator("#status.error")).not_to_be_empty()
-    page.fill("#terms", "")
-    plain = best(server, "A man rides a bike.")[0]["text"]
-    sync_api.expect(page.locator("#target li")).to_have_text(plain)
-
-
 def test_the_page_asks_for_no_wider_beam_than_the_server_takes(page):
     asked, settings = [], {"maxBeam": 2, "keyRequired": False}
     page.route("**/frontend/settings", lambda route: route.fulfill(json=settings))
@@ -167,18 +146,12 @@ SHOWN = ["#target li", "#alternatives button", "#hypotheses button", "tbody th"]
 
 
 @pytest.mark.parametrize(
-    ("known", "chosen", "languages"),
-    [
-        ({"ja": ["he"], "he": []}, "", ("ja", "he")),
-        ({"en": ["ja", "zh"], "ja": ["en"], "zh": []}, "EN", ("en", "")),
-    ],
+    ("targets", "languages"), [(["he"], ("ja", "he")), (["he", "zh"], ("ja", ""))]
 )
-def test_text_has_its_direction_and_its_language(page, known, chosen, languages):
-    know(page, known)
+def test_text_has_its_direction_and_its_language(page, targets, languages):
+    know(page, {"ja": targets, "he": [], "zh": []})
     answer(page, "x", "הכלב ישן.")
     page.reload()
-    if chosen:
-        page.select_option("#from", label=chosen)
     translate(page, "x")
     page.locator("#target button").first.click()
     page.wait_for_selector("#alternatives button")

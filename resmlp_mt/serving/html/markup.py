@@ -15,7 +15,7 @@ _ATTRIBUTES = ("title", "alt", "placeholder", "aria-label", "label")
 
 
 def read_documents(documents: list[str]) -> list[str]:
-    """The texts of all of them, one after the other; ValueError as by `Markup`."""
+    """The texts of all of them, one after the other; UserError as by `Markup`."""
     return [text for html in documents for text in Markup(html).texts]
 
 
@@ -33,7 +33,7 @@ def write_documents(documents: list[str], translations: list[list[str]]) -> list
 
 
 class Markup:
-    """An HTML document or a part of one; ValueError if it is nested too deeply.
+    """An HTML document or a part of one; UserError if it is nested too deeply.
 
     Attributes:
         texts: What there is to translate, white space collapsed.

@@ -7,6 +7,7 @@ from html import unescape
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement
 
+from resmlp_mt.errors import UserError
 from resmlp_mt.text.rules.literals import WHOLE
 from resmlp_mt.text.rules.pictures import FIRST_MARK
 from resmlp_mt.text.surrogates import mend_surrogates
@@ -49,7 +50,7 @@ class Page:
         for node in self.top.descendants:
             depths[id(node)] = 1 + depths[id(node.parent)]
             if depths[id(node)] > _DEEPEST:
-                raise ValueError(f"the HTML is more than {_DEEPEST} tags deep")
+                raise UserError(f"the HTML is more than {_DEEPEST} tags deep")
 
     def __str__(self) -> str:
         html = self._head + "".join(map(self._show, self.top.contents))

@@ -1,7 +1,7 @@
 """Neighbours of an HTML tree as one text, and its translation as their tree again."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from bs4 import NavigableString, Tag
 from bs4.element import PageElement
@@ -36,11 +36,8 @@ class Run:
         self.nodes, self._kinds, self._free = nodes, kinds, free
         self.held: dict[str, Nodes] = {}
         # Of each number its tag, and what stands before its words and behind them.
-        self._pairs: list[tuple[Tag | None, Nodes, Nodes]] = []
-        # What is said; and what is before the next word: a blank, and tags.
-        self._said, self._blank, self._opened = [], False, []
-        self._write(nodes)
-        text = "".join(self._said)
+        self._pairs: list[tuple] = []
+        text = self._say(nodes).strip(" ")
         self.text = text if any(map(str.isalnum, re.sub(_TAG, "", text))) else ""
 
     def draw(self, translation: str) -> list[PageElement]:
@@ -70,7 +67,7 @@ class Run:
         nodes = opened[0][1]
         for lost in held.values():
             nodes += [NavigableString(" "), *lost]
-        for number in sorted(left, reverse=True):
+        for number in sorted(left):  # an inner one comes first
             nodes = self._wrap(number, nodes)
         ends = self.nodes[:1] + self.nodes[-1:]
         first, last = (node if self._kinds[node] == "text" else "" for node in ends)
@@ -78,45 +75,50 @@ class Run:
         return [NavigableString(first[:before]), *nodes, NavigableString(last[behind:])]
 
     def _wrap(self, number: int, inner: Nodes) -> Nodes:
-        tag, before, behind = self._pairs[number]
+        tag, *around = self._pairs[number]
         if tag is None:
-            return [*before, *inner, *behind]
+            return [*around[0], *inner, *around[1]]
         tag.clear()
         tag.extend(inner)
         return [tag]
 
-    def _write(self, nodes: Iterable[PageElement]) -> None:
+    def _say(self, nodes: Iterable[PageElement]) -> str:
+        """The text of neighbours. Where they begin or end with a blank, it has one."""
+        # Words, elements and blanks, each with what goes before it, and behind.
+        said: list[tuple[str, Nodes, Nodes]] = [("", [], [])]
         waiting: Nodes = []  # without words, for the next one
-        last = None  # where the word or element before begins in what is said
         for part in self._join(nodes):
-            if type(part) is str and part[0] in _BLANKS:
-                self._blank = self._blank or not waiting
-                waiting += [NavigableString(" ")] * bool(waiting)
-                continue
             if isinstance(part, list) and (mark := next(self._free, None)):
                 self.held[mark] = [NavigableString(x) if type(x) is str else x for x in part]
                 part = mark
             if isinstance(part, list | tuple):
-                if last is None or self._blank or waiting:
-                    waiting += part
-                else:
-                    self._attach(last, part)
-                continue
-            place = len(self._said)
-            around = [self._open(None, before=waiting)] if waiting else []
-            waiting = []
-            if isinstance(part, Tag):
-                around.append(self._open(part))
-                self._write(part.children)
+                touches = said[-1][0].strip(_BLANKS) and not waiting
+                (said[-1][2] if touches else waiting).extend(part)
+            elif type(part) is str and part[0] in _BLANKS and waiting:
+                waiting.append(NavigableString(" "))
             else:
-                self._said += [*" " * (self._blank and place > 0), *self._opened, part]
-                self._blank, self._opened = False, []
-            self._said += [f"</g{number}>" for number in reversed(around)]
-            last = self._said.index(f"<g{around[0]}>" if around else part, place)
-        if waiting and last is not None:
-            atoms = [NavigableString(" ")] * self._blank + waiting
-            self._blank = atoms[-1] == " "
-            self._attach(last, atoms[:-1] if self._blank else atoms)
+                text = self._say(part.children) if isinstance(part, Tag) else part
+                said += [(" ", [], [])] * (text[0] in _BLANKS)
+                if word := text.strip(_BLANKS):
+                    word = self._pair(word, part) if isinstance(part, Tag) else word
+                    said.append((word, waiting, []))
+                    waiting = []
+                    said += [(" ", [], [])] * (text[-1] in _BLANKS)
+        while waiting and said[-1][0] == " ":
+            waiting.insert(0, NavigableString(said.pop()[0]))
+        end = waiting[-1:] == [" "]  # it is of no element
+        said[-1][2].extend(waiting[: len(waiting) - end])
+        said += [(" ", [], [])] * end
+        texts = (
+            self._pair(word, None, before, behind) if before or behind else word
+            for word, before, behind in said
+        )
+        return re.sub(" +", " ", "".join(texts))
+
+    def _pair(self, text: str, tag: Tag | None, *around: Nodes) -> str:
+        """The text within a pair of tags, for a tag, or for what is `around` it."""
+        self._pairs.append((tag, *around))
+        return f"<g{len(self._pairs) - 1}>{text}</g{len(self._pairs) - 1}>"
 
     def _join(self, nodes: Iterable[PageElement]) -> list[PageElement | Nodes | str | tuple]:
         """Blanks and words, elements, lists of what is one word that stays, tuples of atoms."""
@@ -137,16 +139,6 @@ class Run:
                 else:
                     parts.append(piece)
         return parts
-
-    def _open(self, tag: Tag | None, before: Sequence = (), behind: Sequence = ()) -> int:
-        self._pairs.append((tag, list(before), list(behind)))
-        self._opened.append(f"<g{len(self._pairs) - 1}>")
-        return len(self._pairs) - 1
-
-    def _attach(self, start: int, nodes: Sequence) -> None:
-        number = self._open(None, behind=nodes)
-        self._said.insert(start, self._opened.pop())
-        self._said.append(f"</g{number}>")
 
 
 def _are_one_word(last, piece, raised: bool) -> bool:

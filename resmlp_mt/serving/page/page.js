@@ -8,7 +8,6 @@ const BEST = 3, OTHERS = 6; // translations of a line, and alternatives of a wor
 const element = (id) => document.getElementById(id);
 let shown = 0; // the line whose details are shown
 let latest = null; // to abort the request that a newer one replaces
-let pairs = []; // source and target that there are translations between
 let widest = OTHERS; // beam that the server takes
 
 function make(name, properties = {}, ...children) {
@@ -25,25 +24,13 @@ function languages() {
   return { source: element("from").value || "auto", target: element("to").value || null };
 }
 
-function terms() {
-  const lines = element("terms").value.split("\n").filter((line) => line.trim());
-  return Object.fromEntries(lines.map((line) => {
-    const [term, said = ""] = line.split(/=(.*)/, 2);
-    return [term.trim(), said.trim()];
-  }));
-}
-
-// Tell the browser which languages are shown, for fonts and voices; none, where it may be several.
+// Tell the browser which languages are shown, for fonts and voices, where they are known.
 function nameLanguages() {
-  const { source, target } = languages();
-  const left = pairs.filter(([s, t]) => [s, "auto"].includes(source) && [t, null].includes(target));
-  const name = (side, where) => {
-    const codes = new Set(left.map((pair) => pair[side]));
-    const lang = codes.size === 1 ? [...codes][0].replaceAll("_", "-") : "";
-    document.querySelectorAll(where).forEach((e) => { e.lang = lang; });
-  };
-  name(0, "#source, #maps thead");
-  name(1, "#target, #word, #alternatives, #hypotheses, #maps tbody");
+  const name = (id, where) => document.querySelectorAll(where).forEach((e) => {
+    e.lang = element(id).value.replace("auto", "").replaceAll("_", "-");
+  });
+  name("from", "#source, #maps thead");
+  name("to", "#target, #word, #alternatives, #hypotheses, #maps tbody");
 }
 
 function say(text, isError = false) {
@@ -81,7 +68,7 @@ function translate() {
   shown = Math.min(shown, lines.length - 1);
   nameLanguages();
   return work(async (signal) => {
-    const result = await post({ text: lines.join("\n"), glossary: terms(), parts: true }, signal);
+    const result = await post({ text: lines.join("\n"), parts: true }, signal);
     element("instead").hidden = true;
     element("target").replaceChildren(...showLines(result, lines));
     await showDetail(lines[shown], signal);
@@ -132,8 +119,7 @@ function showPart(source, text, line, whole) {
   return part;
 }
 
-// What else could stand in the place of a word; a click takes it, and one can go on from there. A
-// beginning goes without terms.
+// What else could stand in the place of a word; a click takes it, and one can go on from there.
 async function showInstead(text, word, prefix, take, signal) {
   const count = Math.min(OTHERS, widest);
   const asked = { text, prefix, alternatives: true, beam: count, nbest: count };
@@ -151,7 +137,7 @@ async function showInstead(text, word, prefix, take, signal) {
 async function showDetail(text, signal) {
   element("detail").hidden = !text.trim();
   if (!text.trim()) return;
-  const asked = { text, glossary: terms(), nbest: Math.min(BEST, widest), attention: true };
+  const asked = { text, nbest: Math.min(BEST, widest), attention: true };
   const { translations } = await post(asked, signal);
   const buttons = translations.map(({ text, score, attention }) => {
     const onclick = ({ currentTarget: chosen }) => {
@@ -179,20 +165,20 @@ function drawMap({ source, target, weights }) {
 }
 
 function addLanguages(known) {
-  pairs = known.flatMap(({ code, targets }) =>
+  const pairs = known.flatMap(({ code, targets }) =>
     targets.filter((target) => target !== code).map((target) => [code, target]));
-  nameLanguages();
-  if (pairs.length < 2) return; // there is no choice
   ["from", "to"].forEach((id, side) => {
     const codes = pairs.map((pair) => pair[side]);
     const named = known.filter(({ code }) => codes.includes(code));
     element(id).append(...named.map(({ code, name }) => make("option", { value: code }, name)));
-    element(id).parentElement.hidden = false;
+    element(id).parentElement.hidden = pairs.length < 2;
+    if (named.length === 1) element(id).value = named[0].code; // there is no choice
   });
+  nameLanguages();
 }
 
 let pause;
-for (const id of ["source", "terms", "from", "to", "key"])
+for (const id of ["source", "from", "to", "key"])
   element(id).addEventListener("input", () => {
     clearTimeout(pause);
     pause = setTimeout(translate, PAUSE);

@@ -21,22 +21,20 @@ def read(text: Traced, about: About) -> tuple[Traced, Terms | None]:
     """Put names in the place of terms. Those without a place, or retried, the search must hold."""
     raised = is_in_capitals(text.text)
     found = about.find_terms(text.text, raised) if about.find_terms else ()
-    if about.tries > 1:
-        found = [(wanted, place) for wanted, place in found if wanted.must]
     if not found:
         return text, None
-    must = tuple(wanted for wanted, _ in found if wanted.must)
+    every = tuple(wanted for wanted, _ in found)
     fixed, held = [], []
     for wanted, place in found:
-        if place and not (about.tries and wanted.must):
+        if place and not about.tries:
             word = upper(wanted.text, about.languages[1]) if raised else wanted.text
             fixed.append((place, word))
-        elif wanted.must:
+        else:
             held.append(wanted)
     said, names = read_names(text, fixed, about)
     if fixed and (names is None or names.often.total() < len(fixed)):
-        return text, Terms(must, None, must)
-    return said, Terms(must, names, tuple(held))
+        return text, Terms(every, None, every)
+    return said, Terms(every, names, tuple(held))
 
 
 def write(said: Traced, memo: Terms, about: About, weigh: Callable) -> Traced | None:
