@@ -83,19 +83,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer until SIGTERM or SIGINT; returns the status to end with."""
     from resmlp_mt.engines.threads import count_threads
-    from resmlp_mt.extras import advise
     from resmlp_mt.files.finding import locate_model, shipped_translators
+    from resmlp_mt.serving.keys import read_keys
+    from resmlp_mt.serving.settings import Limits, Settings
+    from resmlp_mt.serving.worker import supervise
 
     if arguments.requests_per_minute and not arguments.api_keys:
         raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
-    try:
-        from resmlp_mt.serving.keys import read_keys
-        from resmlp_mt.serving.settings import Limits, Settings
-        from resmlp_mt.serving.worker import supervise
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("resmlp_mt"):
-            raise
-        raise UserError(f"this needs {error.name}: {advise('serve')}") from None
     models = tuple(arguments.models or shipped_translators())
     for model in models:
         locate_model(model, "text")
