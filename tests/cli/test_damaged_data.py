@@ -29,12 +29,6 @@ def test_the_report_has_the_sum_of_each_file(prepared):
     assert sums == sum_files(prepared, names) and {"train.en-de.en.bin", "spm.model"} < names
 
 
-def test_a_training_refuses_damaged_files(data):
-    path = data / "valid.en-de.de.bin"
-    path.write_bytes(bytes(path.stat().st_size))
-    refuse(data, f"{path}: damaged: ", "run 'resmlp-mt prepare' again")
-
-
 def test_what_prepare_did_not_write_is_refused_and_the_cure_helps(data):
     numbers = np.memmap(path := data / "train.en-de.en.bin", np.uint16, "r+")
     place = np.flatnonzero(numbers > 10)[0]
