@@ -1,4 +1,4 @@
-"""What `torch.hub.load` offers, under the names of the models that come with this repository.
+"""The models of this repository, by name, for `torch.hub.load`.
 
 torch.hub.load("PATH", "en-de", source="local").translate("Where did you learn that?")
 """

@@ -1,4 +1,4 @@
-"""Packages that are not installed everywhere, and what to say where they are missing."""
+"""Packages that are not installed everywhere, and the messages where they are missing."""
 
 import importlib
 import platform
@@ -59,7 +59,7 @@ def list_extras() -> list[str]:
 
 
 def advise(extra: str = "") -> str:
-    """The command that installs an extra; "" is what is always asked for.
+    """The command that installs an extra; "" stands for the requirements of every installation.
 
     It does not name the project, since a registry may hold another one under this name.
     """

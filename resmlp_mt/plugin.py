@@ -27,7 +27,7 @@ class TranslationTask(ResMLPTranslationTask):
     """`--task translation`, which searches in compiled code where that finds the same."""
 
     def build_generator(self, models, args, seq_gen_cls=None, *others, **kwargs):
-        """Build what searches; arguments as fairseq's."""
+        """Build the search; arguments as fairseq's."""
         if seq_gen_cls is None and not getattr(args, "print_alignment", None):
             # Imported on first use: a module that it takes may be the one that imports fairseq, and
             # so this one, and is not complete then.

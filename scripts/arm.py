@@ -1,11 +1,11 @@
-"""What arm.sh compares: translations with their scores, and classes, of the exports in a folder.
+"""Translations with their scores, and classes, of the exports in a folder, for arm.sh to compare.
 
 python scripts/arm.py FOLDER > KIND.json
 python scripts/arm.py --compare I8MM.json DOTPROD.json OTHER.json...
 
-The first two compute the same sums in 8 bits, and must agree to the last bit. Others are the plain
-form, which has other steps in 8 bits: in full all must say the same, with scores nearby, and in 8
-bits the plain ones, which may round in another order.
+The first two forms compute the same sums in 8 bits, and must agree to the last bit. The others are
+plain forms, whose steps in 8 bits differ from those. In float32 all forms must give the same
+translations with scores nearby; in 8 bits the plain ones must, which may round in another order.
 """
 
 import json
@@ -25,7 +25,7 @@ The train leaves at half past nine.""".splitlines()
 
 
 def main() -> int:
-    """Say, or compare."""
+    """Print the results as JSON, or compare such files."""
     if sys.argv[1] == "--compare":
         return compare([json.loads(Path(path).read_text()) for path in sys.argv[2:]])
     folder, found = Path(sys.argv[1]), {}
@@ -47,14 +47,14 @@ def main() -> int:
 
 
 def options(beam: int):
-    """Those of a search."""
+    """The options of a search."""
     from resmlp_mt.engines.options import SearchOptions
 
     return SearchOptions(beam)
 
 
 def compare(found: list[dict]) -> int:
-    """Returns 1 if they differ."""
+    """Compare the results of the forms; returns 1 if they differ."""
     if found[0] != found[1]:
         print("i8mm and dotprod differ", file=sys.stderr)
         return 1

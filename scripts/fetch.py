@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 
 
 class _Refused(Exception):
-    """What is wrong, and what to do."""
+    """A fault that ends the script."""
 
 
 def main() -> int:

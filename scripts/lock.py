@@ -30,7 +30,7 @@ _Pins = dict[str, tuple[str, list[str]]]  # name: version, sha256 of each file
 
 
 class _Refused(Exception):
-    """What is wrong, and what to do."""
+    """A fault that ends the script."""
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ class Installation:
         return [*self.python, "-m", "resmlp_mt.cli", *command]
 
     def run(self, *command: str, status: int = 0, **variables: str) -> str:
-        """What `resmlp-mt` prints; what it says of a mistake where it shall end with a status."""
+        """The output of `resmlp-mt`; of a run that shall end with a status, its error message."""
         done = self.execute(self.words(*command), variables)
         assert done.returncode == status, f"{command}: {done.stderr}"
         return done.stderr if status else done.stdout
@@ -104,7 +104,7 @@ def serve(it: Installation) -> None:
 
 
 def say_what_lacks(it: Installation) -> None:
-    """What needs an extra names it."""
+    """A command whose extra is missing names the extra."""
     said = it.run("train", "data", status=2)
     assert "[train]" in said and said.count("\n") == 1, said
 

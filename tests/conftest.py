@@ -1,4 +1,4 @@
-"""What the tests share: a seed, dictionaries, and tiny models of any preset."""
+"""Fixtures of all tests: a seed, dictionaries, and tiny models of any preset."""
 
 import logging
 from collections.abc import Callable

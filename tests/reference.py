@@ -98,7 +98,7 @@ def mix_channels(mlp, x):
 
 
 def attend(attention, x, memory, mask=None):
-    """What each position gathers from the memory, and the weights averaged over heads."""
+    """The output at each position, gathered from the memory, and the heads' mean weights."""
     query, key = linear(attention.query, x), linear(attention.key, memory)
     value = linear(attention.value, memory)
     width = x.size(-1) // attention.heads

@@ -1,4 +1,4 @@
-"""What errors say, wherever they were raised."""
+"""The messages of errors, wherever they were raised."""
 
 import pickle
 

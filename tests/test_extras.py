@@ -1,4 +1,4 @@
-"""What is said where a package is missing."""
+"""The messages where a package is missing."""
 
 import importlib.metadata
 

@@ -1,4 +1,4 @@
-"""What the package offers to Python: its names, their types, and the examples in its docstrings."""
+"""The package from Python: its names, their types, and the examples in its docstrings."""
 
 import ast
 import doctest

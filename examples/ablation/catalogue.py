@@ -1,6 +1,6 @@
-"""What is compared: one factor at a time around two models, `RUNS`.
+"""The runs to compare: one factor at a time around two models, `RUNS`.
 
-A run is a base and what differs from it. "paper" is `resmlp_tiny`. "plus" is the first
+A run is a base and the flags that differ from it. "paper" is `resmlp_tiny`. "plus" is the first
 `resmlp_plus_tiny`, spelt out so that the runs stay what they are when the preset moves on.
 "transformer" is fairseq's, of the same dimensions.
 """

@@ -137,7 +137,7 @@ def _run(run: dict, data: str) -> dict:
 
 
 def list_flags(run: dict, folder: str) -> list[str]:
-    """What fairseq-train is called with, but for the data."""
+    """The flags of fairseq-train, without the data."""
     recipe = RECIPE.format(
         plugin=HERE / "variants",
         warmup=run["updates"] // 4,
@@ -151,7 +151,7 @@ def list_flags(run: dict, folder: str) -> list[str]:
 
 
 def _train_and_translate(run: dict, data: str, folder: str) -> tuple[str, str]:
-    """What the two programs wrote."""
+    """The log of the training, and the output of the translation."""
     log = _command("fairseq-train", data, *list_flags(run, folder))
     translations = _command(
         "fairseq-generate", data, "--user-dir", HERE / "variants",

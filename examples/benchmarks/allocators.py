@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def find_allocators() -> dict[str, dict[str, str]]:
-    """What is to be set for each that is installed. Says which are not."""
+    """The environment of each allocator that is installed. Prints which are not."""
     found = {}
     for name, added in _ALLOCATORS.items():
         library = find_library(added.get("LD_PRELOAD", "c"))

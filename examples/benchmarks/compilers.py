@@ -77,7 +77,7 @@ def build(compiler: str, out: Path) -> None:
 
 
 def prepare(export: Path, built: Path, kind: str, subwords: int, steps: int):
-    """What translates a case's batch with the library of a folder."""
+    """A function that translates a case's batch with the library of a folder."""
     from resmlp_mt.engines.kernels import library
     from resmlp_mt.engines.options import SearchOptions
     from resmlp_mt.translating.translator import Translator

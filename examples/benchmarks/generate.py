@@ -1,4 +1,4 @@
-"""What fairseq-generate says of its speed, with one of our checkpoints and with a Transformer's.
+"""The speed that fairseq-generate reports, with one of our checkpoints and with a Transformer's.
 
     python examples/benchmarks/generate.py data-bin/multi30k TRANSFORMER.pt OURS.pt --size tiny \
         --csv examples/benchmarks/generate.csv --max-tokens 4096
@@ -27,11 +27,11 @@ _SAID = re.compile(
 
 @dataclass
 class Case:
-    """What is translated.
+    """Models of a size, and the flags of their search.
 
     Attributes:
-        size: What the dimensions of the models are called.
-        flags: Those of fairseq-generate.
+        size: A name for the dimensions of the models.
+        flags: Of fairseq-generate.
     """
 
     size: str

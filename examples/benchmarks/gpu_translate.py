@@ -39,7 +39,7 @@ class Case:
 
 
 class FairseqSearch:
-    """What fairseq-generate does with a model, on one batch."""
+    """The search of fairseq-generate with a model, on one batch."""
 
     def __init__(self, built: tuple, device: str, dtype: torch.dtype):
         cfg, self.task, model = built

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def load(arguments: argparse.Namespace) -> dict:
-    """What translates a batch to a length, by the rival's name; ours returns MiB of its past."""
+    """Functions that translate a batch to a length, by rival; ours returns MiB of its past."""
     import ctranslate2
 
     from resmlp_mt.engines import folded_search

@@ -110,7 +110,7 @@ def make_models(size: str, text: str, folder: Path) -> list[str]:
 
 
 def start_ours(export: str, texts: list[str]):
-    """What translates a case's texts by an export."""
+    """A function that translates a case's texts by an export."""
     from resmlp_mt.engines.options import SearchOptions
     from resmlp_mt.translating.translator import Translator
 
@@ -135,7 +135,7 @@ def start_ours(export: str, texts: list[str]):
 
 
 def start_bergamot(size: str, folder: str, asked: dict, python: str, texts: list[str]):
-    """What has a case's texts translated by marian_side.py."""
+    """A function that has a case's texts translated by marian_side.py."""
     channels, hidden, symbols = _SIZES[size]
     side = Path(tempfile.mkdtemp(dir=folder))  # a model of its own
     (side / "vocab.spm").symlink_to(Path(folder) / "vocab.spm")

@@ -1,4 +1,4 @@
-"""What a look at few symbols costs in BLEU and chrF: by a preview, or by a shortlist.
+"""The cost in BLEU and chrF of a look at few symbols: by a preview, or by a shortlist.
 
     python examples/benchmarks/preview.py en-de --csv examples/benchmarks/preview.csv \
         --text train.en train.de --shortlist-best 50 --test tatoeba test1.en test1.de

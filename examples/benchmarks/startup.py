@@ -1,4 +1,4 @@
-"""What a command takes from the first to the last instruction, against an import of torch.
+"""The time of a command from the first to the last instruction, against an import of torch.
 
     python examples/benchmarks/startup.py --csv examples/benchmarks/startup.csv
 

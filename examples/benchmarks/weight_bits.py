@@ -1,4 +1,4 @@
-"""What fewer bits for the weights of an export save, and what they cost in BLEU and chrF.
+"""The bytes that fewer bits for the weights of an export save, and their cost in BLEU and chrF.
 
     python examples/benchmarks/weight_bits.py en-de --csv examples/benchmarks/weight_bits.csv \
         --test tatoeba test1.en test1.de

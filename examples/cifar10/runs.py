@@ -27,11 +27,11 @@ _forks = multiprocessing.get_context("fork")
 
 @dataclass
 class Run:
-    """What a training left.
+    """The results of a training.
 
     Attributes:
-        parameters: Of its model.
-        top1: By update, on the validation images, in percent.
+        parameters: How many its model has.
+        top1: Accuracy on the validation images in percent, by update.
     """
 
     parameters: int
@@ -46,7 +46,7 @@ def train(words: Iterable, folder: Path) -> Run | None:
         folder: Where the training leaves its files.
 
     Returns:
-        What it found, or None where it failed, which is said.
+        The results, or None if it failed or was stopped, which is printed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     output = folder / "output"
@@ -81,7 +81,7 @@ def _train(words: list[str], output: Path) -> None:
 
 
 def describe(found: Run) -> dict:
-    """What rows of a run have besides its own columns."""
+    """Columns of every row of a run: the model's parameters, and where it was measured."""
     return {"parameters": found.parameters, **describe_origin(describe_processor(1))}
 
 

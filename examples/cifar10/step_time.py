@@ -51,7 +51,7 @@ MODELS = {
 
 
 def list_mixers() -> dict:
-    """What builds the models of mixers.py, but for the ResNet."""
+    """Builders of the models of mixers.py by name, without the ResNet."""
     from mixers_report import list_archs
 
     return {n: lambda a=a: ModelCase(a, 32, 10).build().train() for n, a in list_archs().items()}

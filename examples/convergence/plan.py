@@ -1,10 +1,10 @@
-"""What is trained, in which order, and how the settings of each model are chosen.
+"""The trainings, their order, and how the settings of each model are chosen.
 
 A stage is one data set, one direction and one size. For every model in it the learning rate is
 chosen first, at the first dropout of the stage, by the loss on the validation set after short
-trainings with one seed. Dropout shows late: so all of them are trained to the end with the first
-seed, and the best by the validation set with the others. All models get the same values to choose
-from, the same updates and the same batches.
+trainings with one seed. The effect of dropout shows late: so all its values are trained to the end
+with the first seed, and the best by the validation set with the other seeds. All models get the
+same values to choose from, the same updates and the same batches.
 
 All train in bf16. DTYPE= in the environment leaves it out, for processors that have no instructions
 for it.
@@ -22,14 +22,14 @@ class Stage:
     """A data set, a direction, a size, and how long its trainings are.
 
     Attributes:
-        name: What its runs are called.
+        name: Of its runs.
         data: Name of the data-bin folder.
         size: Flags of the sizes that all models take.
         models: {name: flags} of the models that are compared.
         recipe: Flags that all trainings share.
-        rates, dropouts: What is chosen from. The first dropout is the one that rates are tried at.
-        pilot_updates, updates: Of the trainings to choose by, and of those that are compared.
-        seeds: Of the latter. Without any, the stage ends with the short trainings.
+        rates, dropouts: To choose from. Rates are tried at the first dropout.
+        pilot_updates, updates: Of the trainings to choose by, and of those to compare.
+        seeds: Of the trainings to compare. Without any, the stage ends with the short ones.
         pilot_hours: End the short trainings by the clock instead: to choose a size by.
         langs: Source and target.
         tests: {name: subset} of the test sets.
@@ -260,7 +260,7 @@ def list_runs(stage: Stage, losses: dict[Run, float]) -> Iterator[Run]:
 
 
 def list_flags(stage: Stage, run: Run) -> list[str]:
-    """What fairseq-train is called with, but for the data and the folders."""
+    """The flags of fairseq-train, without the data and the folders."""
     warmup = min(run.updates // 4, 2000)
     source, target = stage.langs
     clock = f"--stop-time-hours {stage.pilot_hours}" if stage.pilot_hours else ""

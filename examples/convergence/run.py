@@ -102,7 +102,7 @@ def read_losses(stage: Stage, results: Path) -> dict[Run, float]:
 
 
 def key_of(run: Run) -> tuple[str, ...]:
-    """What tells the row of a run from others."""
+    """The values that identify the row of a run."""
     return tuple(str(getattr(run, name)) for name in KEY)
 
 
@@ -182,7 +182,7 @@ class Progress:
 
 
 def read_progress(folder: Path) -> Progress:
-    """What the checkpoints of a training say. None was made before the first is saved."""
+    """The progress of a training by its checkpoints; zeros before the first is saved."""
     if not (folder / "checkpoint_last.pt").exists():
         return Progress()
     # Here, so that --status answers at once.
@@ -307,7 +307,7 @@ def program(name: str) -> str:
 
 
 def call(*command) -> str:
-    """What a program prints."""
+    """The output of a program."""
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 

@@ -92,7 +92,7 @@ def read_training(said: str) -> tuple[str, Path]:
 
 
 def read_settings(folder: Path) -> dict[str, str]:
-    """What a training was asked for, by the command that run.py keeps."""
+    """Learning rate, dropout and seed of a training, from the command that run.py keeps."""
     file = folder / "command"
     words = file.read_text(encoding="utf-8").split() if file.exists() else []
     flags = dict(zip(words, words[1:], strict=False))
@@ -159,7 +159,7 @@ def write_table(
 
 
 def read_table(path: Path) -> tuple[dict[str, list[Point]], float, str]:
-    """What write_table wrote: the epochs of each model, the target and the threads."""
+    """Read the file of write_table: the epochs of each model, the target and the threads."""
     with open(path, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     races: dict[str, list[Point]] = {}

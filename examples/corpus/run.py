@@ -242,7 +242,7 @@ def keep_plan(
 
 
 def make_report(done: list[dict], rows: int, seconds: float) -> dict:
-    """What a run came to, and what each of its workers did."""
+    """The totals of a run, and those of each of its workers."""
     workers: dict[str, dict] = {}
     for result in done:
         worker = workers.setdefault(

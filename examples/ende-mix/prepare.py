@@ -388,7 +388,7 @@ def list_left(rows: list[tuple], sets: dict[str, list[tuple]]) -> list[tuple]:
 
 
 def domain_of(row: tuple[str, str, str]) -> str:
-    """What stands before the first hyphen of a row's source."""
+    """The domain of a row: the name of its source up to the first hyphen."""
     return row[2].partition("-")[0]
 
 

@@ -126,7 +126,7 @@ class Clause:
         tense: "present", "past" or a key of MODALS.
         recipient: Who gets the object.
         manner: With whom, for whom or where to.
-        complement: What the verb to be says of the subject.
+        complement: Of the verb to be.
     """
 
     subject: NounPhrase | Pronoun
@@ -147,8 +147,8 @@ def lay_out(clause: Clause, order: str = MAIN, front: Pair = NOTHING) -> Pair:
     Args:
         clause: The constituents.
         order: MAIN, QUESTION (unless about the subject, which is MAIN) or SUBORDINATE.
-        front: What goes before all else: a time or place taken out of the clause, a question word
-            or a subordinate clause.
+        front: Goes before all else: a time or place taken out of the clause, a question word or a
+            subordinate clause.
     """
     return Pair(_english(clause, order, front.english), _german(clause, order, front.german))
 

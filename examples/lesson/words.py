@@ -38,12 +38,12 @@ class Verb:
         german: The present for ich, du, er and wir, and the participle, without the particle.
         objects: The kinds of noun that can be its object; empty without an object.
         agents: The kinds of noun that can be its subject.
-        case, preposition: What the German object takes.
-        particle: What parts from the German verb and goes last in a main clause.
+        case, preposition: Of the German object.
+        particle: The part of the German verb that goes last in a main clause.
         before, behind: English words around the object.
         auxiliary: The auxiliary of the German perfect.
         preterite: The German past for ich, du, er and wir, where the perfect is unusual.
-        extras: What may be added: "place", "goal", "company", "benefit" or "recipient".
+        extras: Parts that may be added: "place", "goal", "company", "benefit" or "recipient".
     """
 
     english: str

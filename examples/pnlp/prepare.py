@@ -118,7 +118,7 @@ def write(
     Args:
         folder: Where to.
         sets: Texts and their domains.
-        subwords: What cuts the texts.
+        subwords: Cuts the texts.
         words: How many of a text are kept.
     """
     raw, seen = folder / "raw", Counter()

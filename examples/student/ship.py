@@ -128,7 +128,7 @@ class Racer:
     """Translates the same lines again and again.
 
     Args:
-        table: What `make_teacher` takes.
+        table: The arguments of `make_teacher`.
         lines: The lines.
     """
 

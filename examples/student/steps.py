@@ -129,11 +129,11 @@ def _sum(path: Path) -> str:
 
 
 class Lesson:
-    """What a teacher makes of lines: for each a line with the best of its translations.
+    """A teacher's translations: for each line a line of JSON with the best of them.
 
     Args:
-        teacher: What `make_teacher` takes.
-        best: "chrf" or "bleu", by which those that are nearest to a reference come first.
+        teacher: The arguments of `make_teacher`.
+        best: "chrf" or "bleu": the nearest to a reference come first. "": in the teacher's order.
         keep: How many translations of a line.
     """
 
@@ -142,7 +142,7 @@ class Lesson:
         self.measure = best and _make_measure(best)
 
     def __call__(self, lines: Sequence[str], first: int) -> Iterator[str]:
-        """Of lines with a source and a reference, or null, in JSON."""
+        """Translate lines, each a source and a reference, or null, in JSON."""
         pairs = list(map(json.loads, lines))
         found = self.teacher.translate([source for source, _ in pairs], first)
         # The teacher is asked first: whether it has an answer says how far the lines are read.
@@ -207,7 +207,7 @@ def teach(run: Run) -> None:
 
 
 def read_json(path: Path) -> Iterator:
-    """What the lines of a file hold."""
+    """The JSON values of a file, one a line."""
     return map(json.loads, read_lines(path))
 
 
@@ -237,7 +237,7 @@ class Judgement:
     """How unlikely a model of the other direction finds pairs, in nats a subword.
 
     Args:
-        judge: What `make_teacher` takes, of a kind that can score.
+        judge: The arguments of `make_teacher`, of a kind that can score.
     """
 
     def __init__(self, judge: dict):
@@ -246,7 +246,7 @@ class Judgement:
             raise UserError(f"[clean] judge: a {judge['kind']} cannot score what others translate")
 
     def __call__(self, lines: Sequence[str], first: int) -> Iterator[str]:
-        """Of lines with a target and its source in JSON: a number each."""
+        """Score lines, each a target and its source in JSON: a number each."""
         return map("{:.5f}".format, self.judge.score(list(map(json.loads, lines))))
 
 
@@ -417,7 +417,7 @@ class Training:
         return min(map(float, _read_log(log, "valid_nll_loss")), default=float("nan"))
 
     def _choose_last(self) -> list:
-        """What is averaged: epochs, or what was saved within the first, or the last alone."""
+        """The checkpoints to average: of epochs, or within the first; or the last one alone."""
         ends_epoch = Counter(ends for _, ends in numbered_checkpoints(self.folder))
         if kept := max(ends_epoch.values(), default=0):
             return [self.folder, "--last", min(kept, self.average)]
@@ -460,10 +460,10 @@ _at_work: set[subprocess.Popen] = set()
 
 
 def call(program: str, *arguments, log: Path | None = None) -> str:
-    """What a command of this environment prints.
+    """The output of a command of this environment.
 
     Raises:
-        UserError: If it fails, with the last that it said.
+        UserError: If it fails, with the last lines of its output.
     """
     command = [str(Path(sys.executable).with_name(program)), *map(str, arguments)]
     with open(log or os.devnull, "ab") as stream:

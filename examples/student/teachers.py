@@ -31,7 +31,7 @@ Found = list[tuple[str, float | None]]
 
 
 class Teacher(Protocol):
-    """What has `translate`."""
+    """Translates lines, in several ways each."""
 
     def translate(self, lines: Sequence[str], first: int) -> Iterator[Found]:
         """Yield the best translations of each line, as they come.
@@ -46,14 +46,14 @@ class Teacher(Protocol):
 
 
 class Judge(Protocol):
-    """What has `score`: teachers whose model is at hand."""
+    """Scores translations: a teacher whose model is at hand."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> Iterator[float]:
         """Yield how unlikely each target is, given its source: nats a subword."""
 
 
 def make_teacher(kind: str, **settings) -> Teacher:
-    """Make what a table [teacher] describes.
+    """Make the teacher that a table [teacher] describes.
 
     Raises:
         UserError: If there is no such kind, or it does not take these settings.
@@ -71,7 +71,7 @@ class Checkpoint:
     """Checkpoints of fairseq, of any architecture, or our exports; several are an ensemble.
 
     Args:
-        models: What `Translator.from_pretrained` takes. Checkpoints need dictionaries and
+        models: As for `Translator.from_pretrained`. Checkpoints need dictionaries and
             SentencePiece models beside them, or the data of their training.
         nbest: How many translations of each line.
         user_dir: The plugin that has their architecture.

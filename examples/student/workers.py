@@ -21,17 +21,17 @@ from resmlp_mt.files.sums import sum_files
 
 _AT_ONCE = 50  # lines between two notes of how far a part is
 
-# What makes lines: called with lines, and the number of the first of them.
+# Makes lines of lines, and of the number of the first of them.
 Job = Callable[[Sequence[str], int], Iterator[str]]
 
 
 class Worker:
-    """Does one part after the other. What does the job is made with the first.
+    """Does one part after the other. The job is made with the first.
 
     Args:
-        make: Makes it of the settings.
-        settings: For that.
-        name: What messages call the lines.
+        make: Makes the job of the settings.
+        settings: Of the job.
+        name: Of the lines, in messages.
     """
 
     def __init__(self, make: Callable[..., Job], settings: dict, name: str):

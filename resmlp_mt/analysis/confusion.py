@@ -11,9 +11,9 @@ class ClassScore:
 
     Attributes:
         index: The class.
-        images: How many are of it.
-        guessed: How many are taken for it.
-        hits: How many are both.
+        images: How many images are of the class.
+        guessed: How many images are taken for it.
+        hits: How many images are both.
         mistaken: The class that it is most often taken for besides itself; None: for none.
     """
 

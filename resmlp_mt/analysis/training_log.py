@@ -32,7 +32,7 @@ def read_log(path: Path, metric: str, entries: Sequence[Entry] | None = None) ->
     checkpoint again. The later ones count.
 
     Raises:
-        UserError: If the file has none, or something else in the place of a number.
+        UserError: If the file has no points, or something else in the place of a number.
     """
     train, valid, names = [], [], {}
     for number, entry in read_entries(path) if entries is None else entries:

@@ -26,7 +26,7 @@ def name_as_timm(arrays: Mapping[str, np.ndarray]) -> dict[str, Tensor]:
         arrays: By their published names, which begin with resnet/.
 
     Raises:
-        UserError: If one is none of BiT's.
+        UserError: If an array is none of BiT's.
     """
     names = {name: _rename(name.removeprefix("resnet/")) for name in arrays}
     if unknown := [name for name, found in names.items() if found is None]:

@@ -9,7 +9,7 @@ from resmlp_mt.files.sums import sum_files
 
 
 def checksum_model(model: str | Path) -> str:
-    """The SHA-256 of a model's checkpoint, and of what its text needs that lies beside it.
+    """The SHA-256 of a model's checkpoint, and of the files beside it that its text needs.
 
     Args:
         model: A name of `pretrained_names`, a folder, or a checkpoint; or a folder that

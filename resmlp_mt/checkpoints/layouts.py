@@ -49,7 +49,7 @@ class Family:
     """A family of models.
 
     Attributes:
-        name: What messages call it.
+        name: In messages.
         presets: Its sizes.
         parts: By our name.
         marks: Each matches one of our names of a model of the family; the first family of FAMILIES
@@ -61,7 +61,7 @@ class Family:
         stem: Our name of the kernel that makes patches of pixels.
         channels: How our name of a tensor of a stage ends that has its channels first; empty where
             there is one stage, whose channels are the stem's.
-        obstacles: What keeps a model of ours from being of the family, by our names that tell it.
+        obstacles: By patterns of our names: why a model that has such a name is not of the family.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Family:
 
     @property
     def layouts(self) -> list[str]:
-        """Those of LAYOUTS that it has."""
+        """The published layouts of the family, of LAYOUTS."""
         return [name for name in LAYOUTS if all(getattr(p, name) for p in self.parts.values())]
 
 

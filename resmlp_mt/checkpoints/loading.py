@@ -20,13 +20,13 @@ from resmlp_mt.files.kinds import CLASSIFICATION, is_of_images
 
 
 def read_checkpoint(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
-    """Where a model's checkpoint is, and what it holds.
+    """The path of a model's checkpoint, and its contents.
 
     Args:
         model, kind: As for `find_checkpoint`.
 
     Raises:
-        UserError: If there is none, it is broken, or of a task that has no configuration.
+        UserError: If there is no checkpoint, it is broken, or of a task without a configuration.
     """
     path, state = find_and_read(model, kind)
     if not isinstance(state["cfg"].task, DictConfig):  # none of ours, nor fairseq's translation
@@ -39,7 +39,7 @@ def find_companions(checkpoint: Path, state: dict) -> tuple[Path, str, str]:
 
     Args:
         checkpoint: The file; its own folder is searched first, then the data of its training.
-        state: What it holds.
+        state: Its contents.
 
     Raises:
         UserError: If they are in neither, are not those that it was trained with, or the languages

@@ -1,4 +1,4 @@
-"""Checkpoints without what only training needs, and folders that hold a whole model."""
+"""Checkpoints without the parts that only training needs, and folders with a whole model."""
 
 import io
 import shutil

@@ -49,7 +49,7 @@ def from_format(weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], str]:
         weights: As `read_weights` gives them, in a published layout.
 
     Raises:
-        UserError: If this is no such layout, or has a name that is not in it.
+        UserError: If the weights are in no published layout, or have a name that it has not.
     """
     family, layout = recognise(weights)
     ours = {key.name: (name, key) for name, key in _keys(family, layout, weights).items()}
@@ -61,10 +61,10 @@ def from_format(weights: dict[str, Tensor]) -> tuple[dict[str, Tensor], str]:
 
 
 def recognise(weights: dict[str, Tensor]) -> tuple[Family, str]:
-    """The family, by what only that has, and the layout that knows most of the names.
+    """The family, by names that no other has, and the layout that knows most of the names.
 
     Raises:
-        UserError: If it is none of the table.
+        UserError: If the table has no such family.
     """
     if any(".mix_channels." in name for name in weights):
         raise UserError("these are weights of this project already: they need no import")
@@ -111,7 +111,7 @@ def check_fit(weights: dict[str, Tensor], model: nn.Module) -> None:
 
 
 def measure(weights: dict[str, Tensor]) -> dict[str, int]:
-    """The sizes that can be seen from weights in a published layout.
+    """The sizes that weights in a published layout show.
 
     Returns:
         Some of `positions` (N), `in_chans`, `patch_size`, `embed_dim` (C), `layers` and

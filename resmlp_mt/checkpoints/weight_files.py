@@ -65,12 +65,12 @@ def unwrap(content: object, ema: bool | None = None) -> dict[str, Tensor]:
     """The weights themselves, without the training's wrappers and their prefixes.
 
     Args:
-        content: What a training saved.
+        content: The object that a training saved.
         ema: Take the moving average of the weights; None: where there is one, as timm does, which
             is logged.
 
     Raises:
-        UserError: If something in it is no weight, or there is no average and one is asked for.
+        UserError: If an entry is no weight, or there is no average and one is asked for.
     """
     averages = [
         key

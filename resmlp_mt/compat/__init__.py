@@ -1,7 +1,7 @@
-"""The seam to fairseq and torch of today: what has to be put right in them, and their messages.
+"""The seam to fairseq and torch of today: the mends that they need, and their messages.
 
 fairseq imports this plugin while it parses the command line, before it loads any checkpoint and
-before hydra composes the configuration, so that what is put right here holds for all commands.
+before hydra composes the configuration, so that the mends of this room hold for all commands.
 docs/patches.md lists every function that is replaced. Of the modules without patches messages,
 programs and noise need neither fairseq nor torch.
 """

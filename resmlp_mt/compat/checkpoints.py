@@ -49,7 +49,7 @@ def load_checkpoint(path: str | Path, overrides: dict | None = None) -> dict:
 
 
 def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dict]:
-    """The checkpoint that a model's name, folder or file stands for, and what it holds.
+    """The checkpoint that a model's name, folder or file stands for, and its contents.
 
     Arguments are as for `find_checkpoint`. A folder of pre-training stands for its last checkpoint.
     The best one has the lowest loss, and so has a teacher that hardly tells images apart.
@@ -69,7 +69,7 @@ def find_and_read(model: str | Path, kind: str | None = None) -> tuple[Path, dic
 
 @replaces("fairseq.checkpoint_utils:load_checkpoint_to_cpu")
 def load_in_fairseq(_, path, arg_overrides=None, load_on_all_ranks=False):
-    """Read by our own hand: fairseq's calls torch.load as each of its versions likes."""
+    """Read a checkpoint as data alone: each version of fairseq calls torch.load in its own way."""
     state = load_checkpoint(path, arg_overrides)
     if adopt := _adopt.get():
         adopt(path, state)

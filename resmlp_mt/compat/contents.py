@@ -1,4 +1,4 @@
-"""Parts of a checkpoint: all that it must have, and none that its file has no room for."""
+"""The parts that a checkpoint must have, and their sizes against that of its file."""
 
 import argparse
 
@@ -64,7 +64,7 @@ def _are_weights(weights: object) -> bool:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether it is an array of real numbers that are all there."""
+    """Whether a tensor is an array of real numbers that are all there."""
     return (
         tensor.layout == torch.strided
         and tensor.device.type == "cpu"

@@ -1,4 +1,4 @@
-"""The languages of prepared text, and what splits raw text into their subwords."""
+"""The languages of prepared text, and the models that split raw text into subwords."""
 
 from argparse import Namespace
 from itertools import permutations

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-# Said by every fairseq command on today's libraries, and nothing that a user could act on.
+# Warnings of every fairseq command on today's libraries, on which no user could act.
 _NOISE = (
     r"hydra\.experimental\.\w+\(\) is no longer experimental",
     r"\s*The version_base parameter is not specified",
@@ -35,7 +35,7 @@ def silence_noise() -> None:
         logging.getLogger().setLevel(logging.INFO)
 
 
-# What fairseq imports for the scores of tasks that are not ours, a third of its own time.
+# Modules that fairseq imports for the scores of other tasks, in a third of its own time.
 _LATER = ("sklearn", "sklearn.metrics", "scipy", "scipy.stats")
 
 

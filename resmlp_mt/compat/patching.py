@@ -13,7 +13,7 @@ REPLACED: dict[str, Callable] = {}  # by what they stand in the place of
 
 
 def replaces(target: str):
-    """Decorate what `apply` puts in the place of a function or a class of fairseq.
+    """Decorate a function or a class that `apply` puts in the place of one of fairseq's.
 
     Args:
         target: "module:Class.function"; "module:Class" or "module:REGISTRY[name]" for a class. A
@@ -28,7 +28,7 @@ def replaces(target: str):
 
 
 def apply() -> None:
-    """Put all that was declared in its place; the second time changes nothing.
+    """Put all decorated functions and classes in place; the second time changes nothing.
 
     Raises:
         UserError: If this is another fairseq, whose functions may do something else.

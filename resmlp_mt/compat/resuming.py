@@ -16,7 +16,7 @@ from resmlp_mt.files.finding import LAST, best_checkpoints, numbered_checkpoints
 
 logger = logging.getLogger(__name__)
 
-# What is read here beyond what fairseq reads of its configuration.
+# Fields of the configuration that fairseq's own function does not read.
 _READ = ("save_dir", "no_save", "patience")
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 _OTHER_OPTIMIZER = (
@@ -88,7 +88,7 @@ def find_and_load(load, cfg, trainer, **passed_on):
 
 
 def _check_optimizer(trainer) -> None:
-    """Refuse a state that is of another model.
+    """Refuse an optimizer's state that is of another model.
 
     A model may be loaded into one of other sizes (a Toeplitz matrix, the matrices of an image
     model), but training cannot go on there with what the optimizer knew of the old one.
@@ -166,7 +166,7 @@ def _count_on(trainer, patience: int, counted: dict) -> None:
 
 
 def _check_named(folder: str, path: str) -> None:
-    """Check that there is what --restore-file names."""
+    """Check that the file of --restore-file is there."""
     if os.path.exists(path):
         return
     meant = os.path.join(folder, path)

@@ -58,7 +58,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         """The loss of `chunked_cross_entropy`; arguments as there."""
         exact = torch.promote_types(features.dtype, torch.float32)
         others = smoothing / (len(weight) - 1)  # the share of each entry but the target
-        own = 1 - smoothing - others  # what the target has more than they
+        own = 1 - smoothing - others  # the share of the target above that
         # The sum of a token's logits is the product of its features with this.
         weight_sum = weight.sum(0, dtype=exact)
         loss, nll = (torch.zeros((), dtype=exact, device=features.device) for _ in range(2))

@@ -25,7 +25,7 @@ _CURE = (
 def check_pairs(folder: Path, split: str, langs: tuple[str, str], sizes: tuple[int, int]) -> None:
     """Refuse a split whose files are damaged, before anything reads them.
 
-    What was found is remembered for as long as the process lives, by size and time of the files.
+    The result is remembered for as long as the process lives, by size and time of the files.
 
     Args:
         folder: The prepared text.
@@ -65,7 +65,7 @@ def check_pairs(folder: Path, split: str, langs: tuple[str, str], sizes: tuple[i
 
 
 def _tell(path: Path) -> tuple[int, int] | None:
-    """A mark that changes with a file."""
+    """A value that changes with a file."""
     if not path.is_file():
         return None
     about = path.stat()

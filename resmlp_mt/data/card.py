@@ -16,8 +16,8 @@ class Card:
 
     Attributes:
         split_sentences: It was trained on single sentences, and drops all but the first.
-        usual_length: A quarter more subwords than 99 of 100 lines had at most. Of longer lines it
-            leaves out parts. None if nobody knows.
+        usual_length: A quarter more subwords than 99 of 100 lines had at most. Of longer lines the
+            model leaves out parts. None if unknown.
     """
 
     split_sentences: bool = False
@@ -32,7 +32,7 @@ def write_card(folder: Path, several: float, usual_length: int | None) -> None:
 
 
 def read_card(folder: Path) -> Card:
-    """The text that the model in a folder expects. Any, if no file says so.
+    """The text that the model in a folder expects; any text, if it has no card.
 
     Raises:
         UserError: If the file is broken.

@@ -18,11 +18,11 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.text.punctuation import UNSPACED
 
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
-# What SentencePiece makes of bytes that are no character, and one of two blanks around it.
-_BLANK = "▁"  # what SentencePiece writes for one
+# SentencePiece's text for bytes that are no character, and one of two blanks around it.
+_BLANK = "▁"  # SentencePiece's spelling
 _BROKEN = re.compile("(?<= )\ufffd+ |\ufffd+")
 _BROKEN_WORD = re.compile(r"(?<!\S)\ufffd+(?!\S)")
-# What SentencePiece makes of a subword that it does not know.
+# SentencePiece's text for a subword that it does not know.
 _UNKNOWN = "\u2047"
 _UNSPACED = re.compile(rf"\s*[{UNSPACED}]")
 # Of private use: no subword joins it with what follows, which so gets no blank before it.
@@ -54,8 +54,8 @@ class TextCodec:
         """Read what lies in a model's folder.
 
         Args:
-            folder: Where spm.model, or spm.LANG.model, and dict.LANG.txt lie; and what says which
-                text the model expects.
+            folder: Where spm.model, or spm.LANG.model, and dict.LANG.txt lie; and the card, if the
+                model has one.
             languages: Of source and target.
             dictionaries: Theirs, if they were read before.
 
@@ -76,7 +76,7 @@ class TextCodec:
         return tuple(self.source_subwords.encode(text.strip(), out_type=str))
 
     def number_source_words(self, text: str) -> list[int]:
-        """The word of each of those subwords, counted from 0."""
+        """The word of each subword of a source text, counted from 0."""
         return _number_encoded(self.source_subwords, text)
 
     def encode(self, pieces: Iterable[str]) -> np.ndarray:
@@ -87,7 +87,7 @@ class TextCodec:
     def share_unknown(self, pieces: Iterable[str]) -> float:
         """Share of a source's characters that have no subword; white space does not count.
 
-        Those that SentencePiece spells in bytes have none either.
+        Characters that SentencePiece spells in bytes have none either.
         """
         unknown = total = 0
         for piece in pieces:
@@ -110,14 +110,14 @@ class TextCodec:
         return frozenset(map(_name_script, filter(str.isalpha, self._source_letters)))
 
     def knows(self, character: str) -> bool:
-        """Whether it is in any subword of the source, and not spelled in bytes alone."""
+        """Whether a character is in any subword of the source, not spelled in bytes alone."""
         if character in self._source_letters:
             return True
         alike = self.source_subwords.normalize(character).strip(" \u2581")  # "ﬁ" is read as "fi"
         return bool(alike) and self._source_letters.issuperset(alike)
 
     def knows_script(self, letter: str) -> bool:
-        """Whether any letter of its script is in a subword of the source."""
+        """Whether any letter of a letter's script is in a subword of the source."""
         return _name_script(letter) in self._source_scripts
 
     def encode_translation(self, text: str) -> np.ndarray:
@@ -126,7 +126,7 @@ class TextCodec:
         return np.array([self.target_dictionary.index(piece) for piece in pieces], np.int64)
 
     def number_translation_words(self, text: str) -> list[int]:
-        """The word of each of those subwords, counted from 0."""
+        """The word of each subword of a finished translation, counted from 0."""
         return _number_encoded(self.target_subwords, text)
 
     def encode_target(self, text: str) -> np.ndarray:
@@ -146,7 +146,7 @@ class TextCodec:
     def encode_held(self, text: str) -> np.ndarray:
         """Token indices of a text that a translation shall hold anywhere, without an end.
 
-        It begins a word, but where it begins with a character of a script without blanks between
+        The text begins a word, unless its first character is of a script without blanks between
         words: a blank before it would be wrong.
 
         Raises:

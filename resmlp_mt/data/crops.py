@@ -9,7 +9,7 @@ from PIL import Image
 
 # The part of an image that evaluation sees: its centre, or all of it, out of shape.
 CROP_MODES = ("center", "squash")
-LARGEST = 2**15 - 1  # side of what is cut out, in pixels
+LARGEST = 2**15 - 1  # side of the square that is cut out, in pixels
 LEAST_KEPT = 0.01  # of the shorter side
 # Of longer images evaluation resizes the part that it keeps alone.
 _LONGEST = 4
@@ -28,7 +28,7 @@ class Cut:
 
     Attributes:
         in_chans: 3, or 1 for grey images.
-        image_size: Side of what is cut out.
+        image_size: Side of the square that is cut out.
         crop_pct: Part of the shorter side that is kept, at most 1.
         interpolation: "bicubic" or "bilinear".
         crop_mode: "center", or "squash": both sides are resized as the shorter one is.
@@ -80,7 +80,7 @@ class RandomPart:
         scale: Range of the part's share of the area.
         ratio: Range of its width over its height.
         interpolation: "bicubic", "bilinear", or "random": one of both.
-        augment: What is then done to it.
+        augment: Changes the square.
     """
 
     size: int
@@ -139,7 +139,7 @@ class Views:
 
 
 def draw_interpolation(name: str, generator: np.random.Generator) -> Image.Resampling:
-    """The way to resize of that name; of "random" one of both."""
+    """The way to resize of that name; for "random", one of both."""
     if name == "random":
         name = generator.choice(list(INTERPOLATIONS))
     return INTERPOLATIONS[name]

@@ -19,8 +19,8 @@ class Side:
     """One language of a block.
 
     A subword has the number that its SentencePiece model gives it. The end of a sentence has the
-    number behind the last of these. The index in the dictionary of what only the dictionary knows
-    comes behind that.
+    number behind the last of these. Symbols that only the dictionary knows come behind that, by
+    their indices.
 
     Attributes:
         numbers: Of all sentences, one after the other, with their ends. int32.
@@ -62,7 +62,7 @@ class Encoder:
 
     Args:
         models: SentencePiece models of source and target.
-        dictionaries: Theirs, if they are known. They may have symbols for what has no subword.
+        dictionaries: Theirs, if they are known. They may have symbols that are no subwords.
         limits: Drop pairs beyond them.
     """
 

@@ -12,7 +12,7 @@ from resmlp_mt.errors import UserError
 from resmlp_mt.text.sentences import base_language
 
 # Takes the two sides of a pair: whether it is left out; or, for a filter that compares pairs with
-# one another, what the filter decides by.
+# one another, the value that it compares.
 Filter = Callable[[str, str], bool | int]
 
 # How many times as likely as its own another language must be. At 10, of 4,000 pairs of clean text
@@ -22,7 +22,7 @@ _ODDS = 10
 # names and headings 18 were wrong at 10, and 1 at 100. Most Chinese sentences still are.
 _KANJI_ODDS = 100
 _HAN, _KANA = re.compile("[\u3400-\u9fff\uf900-\ufaff]"), re.compile("[\u3041-\u30ff\uff66-\uff9f]")
-# What py3langid also says of text in these languages: of vowelled Hebrew that it is ancient, of
+# Other languages that py3langid finds in text of these: of vowelled Hebrew that it is ancient, of
 # Greek with all accents likewise, and of Chinese names that they are Wu.
 _ALSO = {"he": "hbo", "el": "grc", "zh": "wuu"}
 
@@ -32,10 +32,10 @@ class FilterKind:
     """A filter that can be asked for.
 
     Attributes:
-        reason: What the report says of the pairs that it leaves out.
+        reason: In the report, for the pairs that it leaves out.
         make: Makes the filter for a source and a target language. It may run in any process.
-        decide: Makes what takes the filter's findings in the order of the text, in one process, and
-            says whether the pair is left out.
+        decide: Makes a function of the filter's findings in the order of the text, in one process:
+            whether the pair is left out.
     """
 
     reason: str
@@ -78,7 +78,7 @@ class Sieve:
         self._filters: list[Filter] | None = _make_filters(names, langs)
 
     def __getstate__(self) -> dict:
-        """Without the filters: what is handed to a process makes them there."""
+        """Without the filters, which each process makes for itself."""
         return self.__dict__ | {"_filters": None}
 
     def __call__(self, block: Block) -> list[list[bool | int]]:

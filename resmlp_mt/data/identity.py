@@ -72,7 +72,7 @@ class Identity:
         return {part: list(pair) for part, pair in asdict(self).items()}
 
     def differences(self, other: "Identity", languages: bool = True) -> str:
-        """The differences of the other one, in words; codes of languages count, or do not."""
+        """The differences of another identity, in words; with those of languages, or without."""
         told, before = [], self
         turned = self.languages[::-1] == other.languages
         if not languages:

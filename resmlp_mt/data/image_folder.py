@@ -38,7 +38,7 @@ class ImageFolder:
     Attributes:
         classes: Names of the class folders, sorted, as numbers if all of them are: a name's place
             is the class.
-        names: What messages call each image: its file, or "archive.tar:member".
+        names: Of the images, in messages: a file, or "archive.tar:member".
         targets: Class of each image. Shape: (len(self),), int64.
 
     Raises:
@@ -78,7 +78,7 @@ class ImageFolder:
         """Number the classes as `classes` does: those of a model, or of another split.
 
         A partial folder may lack some of them. Folders that are called 0, 1, 2 ..., one for each of
-        the classes, are those of these places, with a message. ImageNet-V2 has them so.
+        the classes, stand for the classes at these places, which is logged. ImageNet-V2 has them.
 
         Raises:
             UserError: If the folder has other classes, or lacks some and is not partial. The
@@ -176,8 +176,8 @@ def _first_parts(names: Iterable[str]) -> set[str]:
 def _common_top(names: list[str], split: str | None) -> str:
     """The folder that all others lie in, with its slash, if there is one.
 
-    It is none if it is a split where one is wanted, or else if it is a class, with all images
-    directly in it.
+    A split does not count where one is wanted; else a class, with all images directly in it, does
+    not.
     """
     tops = _first_parts(names)
     if split is None:
@@ -201,7 +201,7 @@ def _find_split(folders: set[str], split: str, path: str) -> str:
 def walk(top: str) -> Iterator[str]:
     """Yield what lies in a folder at any depth: files, and folders with a slash at the end.
 
-    What is neither is left out with a warning: a pipe would be waited for without end.
+    Other things are left out with a warning: a pipe would be waited for without end.
 
     Raises:
         UserError: If a link leads to a folder that it lies in, or a folder cannot be read.

@@ -16,7 +16,7 @@ class Operations:
     """Operations on pictures in mode "RGB" or "L". In mode "L", "Color" changes nothing.
 
     Args:
-        mean: Of each channel, on a scale of 0 to 1: what moves in from outside the picture.
+        mean: Of each channel, on a scale of 0 to 1: the colour around a picture that is moved.
         interpolation: "bicubic", "bilinear", or "random": one of both for each operation.
         spread: Standard deviation of the magnitudes, which are cut off at 0 and 10. Above 100 they
             are uniform.

@@ -30,9 +30,9 @@ def decode(source: bytes | str | Path | BinaryIO, in_chans: int, name: str) -> I
     """Decode an image file: its first frame, upright, over white where it is transparent.
 
     Args:
-        source: The file, read from its start where it is open, or what is in it.
+        source: The file, read from its start where it is open, or its bytes.
         in_chans: 3 for mode "RGB", 1 for mode "L".
-        name: What messages call the file.
+        name: Of the file, in messages.
 
     Raises:
         BrokenImage: If it cannot be read, or is not a whole PNG, JPEG, GIF or WebP image.
@@ -84,7 +84,7 @@ def _count_scans(data: bytes) -> int:
 
 
 def turn_upright(image: Image.Image, in_place: bool = False) -> Image.Image:
-    """As its EXIF metadata says. `in_place` spares a copy, and the image may be large."""
+    """Turn an image as its EXIF metadata says. `in_place` spares a copy of a large one."""
     with suppress(Exception):  # metadata that cannot be read turns nothing
         turned = ImageOps.exif_transpose(image, in_place=in_place) or image
         turned.format = image.format  # `convert` asks for it, and copies have none
@@ -98,7 +98,7 @@ def convert(image: Image.Image, in_chans: int) -> Image.Image:
     Mode "I" counts as 16 bits where it comes from a file that holds no more, PNG or PGM.
 
     Raises:
-        ValueError: If it is in mode "F", in another "I", or in one that Pillow cannot convert.
+        ValueError: If it is in mode "F", in another "I", or in a mode that Pillow cannot convert.
     """
     mode = "RGB" if in_chans == 3 else "L"
     if image.mode == "F" or (image.mode == "I" and image.format not in ("PNG", "PPM")):

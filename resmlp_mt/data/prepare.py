@@ -47,7 +47,7 @@ _MADE = (
 _WORK = "text"  # a folder for what is removed in the end
 _SAMPLE = 100_000  # pairs, which tell what the training text is like
 _SAMPLE_BATCH = 2000
-_USUAL, _MORE = 0.99, 1.25  # the share of lines whose length is usual, and what else may be so
+_USUAL, _MORE = 0.99, 1.25  # the share of lines whose length is usual, and a factor of that
 _LEAST = 32  # subwords that any sentence may have
 
 
@@ -71,9 +71,9 @@ def prepare(
         langs: Codes of the source and the target language, the suffixes of the files.
         splits: Prefix of the raw files of each split: train, valid, test, test1 ...
         out: The folder to make. One that `prepare` made is replaced, if its subwords are the same.
-        subwords: What to learn; or a folder whose SentencePiece models and dictionaries are taken.
-        limits: Which training pairs are kept.
-        filters: Which others are left out, before subwords are learnt: keys of
+        subwords: To learn; or a folder whose SentencePiece models and dictionaries are taken.
+        limits: Of the training pairs that are kept.
+        filters: Names of filters of training pairs, applied before subwords are learnt: keys of
             `resmlp_mt.data.filters.FILTERS`.
         workers: Processes that filter and encode.
 
@@ -141,7 +141,7 @@ def prepare(
 
 
 def _refuse_to_lose(splits: dict[str, str], langs: tuple[str, str], out: Path) -> None:
-    """Refuse text within the folder that is made, where it is not made again."""
+    """Refuse input within the output folder that would be lost: all but what is made again."""
     raw = out.resolve() / "raw"
     for split, prefix in splits.items():
         for lang in langs:
@@ -220,7 +220,7 @@ def _look_at_all(
     workers: int,
     report: SplitReport,
 ) -> None:
-    """Find which share of the sources has several sentences, and which of the targets changes."""
+    """Find the share of sources with several sentences, and that of rewritten targets."""
     batches = iter(lambda: list(islice(sample, _SAMPLE_BATCH)), [])
     look_at = partial(_look_at, model=model, lang=lang)
     found = [(len(batch), *seen) for batch, seen in map_blocks(look_at, batches, workers)]
@@ -245,7 +245,7 @@ def _binarize(
     folder: Path,
     report: SplitReport,
 ) -> None:
-    """Turn the numbers of a split into fairseq's files, and report what has no symbol."""
+    """Turn the numbers of a split into fairseq's files, and report the share without a symbol."""
     for lang, model, dictionary, seen in zip(langs, models, known, totals.counts, strict=True):
         table = find_indices(model, dictionary)
         numbers, sizes = (folder / _WORK / f"{split}.{lang}.{k}" for k in ("numbers", "sizes"))

@@ -50,7 +50,7 @@ def train_models(
     subwords: NewSubwords,
     folder: Path,
 ) -> list[sentencepiece.SentencePieceProcessor]:
-    """Learn SentencePiece models of pairs, of which there are so many."""
+    """Learn SentencePiece models of the pairs that `read` yields, `total` in number."""
     sides = (
         {JOINED_NAME: slice(2)}
         if subwords.joined

@@ -53,7 +53,7 @@ def map_blocks(
 
 
 def _start(work: Callable[[Any], Any]) -> None:
-    """In each process, before the first block."""
+    """Set up a process, before its first block."""
     global _work
     _work = work
     # The first process is told to stop, and ends the others. They must not outlive it.

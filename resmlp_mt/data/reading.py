@@ -30,7 +30,7 @@ _BEGINNINGS = {
 def decode_lines(stream: Iterable[bytes], name: str, first: int = 1) -> Iterator[str]:
     """Yield the lines of a binary stream as text, without their line ends.
 
-    The first of them has the number `first` in what is called `name`.
+    The first line has the number `first`, and the stream is called `name`, in errors.
 
     Only a newline ends a line: text may hold other separators (U+2028, form feeds), which would
     put parallel files out of step. A byte order mark at the start is dropped.
@@ -127,9 +127,9 @@ class Block:
         return len(self.lines[0])
 
     def decode(self) -> tuple[list[str], list[str]]:
-        """The lines as text, without their ends. A carriage return within one is a blank.
+        """The lines as text, without their ends. A carriage return within one becomes a blank.
 
-        It ends a line in Python, and so it would in a dictionary.
+        A carriage return ends a line in Python, and so it would in a dictionary.
 
         Raises:
             UserError: If a line is not UTF-8; names the file and the line.
@@ -141,7 +141,7 @@ class Block:
         return source, target
 
     def check(self) -> None:
-        """Refuse what `decode` would, in less time."""
+        """Raise the errors of `decode`, in less time."""
         try:
             for lines in self.lines:
                 b"".join(lines).decode("utf-8")
@@ -164,7 +164,7 @@ def read_blocks(prefix: str, source_lang: str, target_lang: str) -> Iterator[Blo
         if len(lines[0]) == len(lines[1]):
             yield block
         else:
-            block.check()  # What is no text in UTF-8 has other lines, and that is the mistake.
+            block.check()  # Text that is not UTF-8 has other lines: then that is the mistake.
         counts = [n + len(side) for n, side in zip(counts, lines, strict=True)]
     for path, count in zip(paths, counts, strict=True):
         if count == 0:
@@ -189,7 +189,7 @@ def read_parallel(source: Path, target: Path) -> tuple[list[str], list[str]]:
 def pair_lines(
     sources: Iterable[str], targets: Iterable[str], names: tuple[Path, Path]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the lines of two texts, of which messages have the names, side by side.
+    """Yield the lines of two texts side by side; messages have the names of the texts.
 
     Raises:
         UserError: If one of them ends first.

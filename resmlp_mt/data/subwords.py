@@ -11,7 +11,7 @@ from resmlp_mt.data.card import CARD
 from resmlp_mt.errors import UserError
 
 JOINED_NAME = "spm.model"
-# Patterns of what lies beside the weights of a model of text.
+# Patterns of the files that lie beside the weights of a model of text.
 BESIDE = ("dict.*.txt", "spm*.model", CARD)
 
 
@@ -39,7 +39,7 @@ def train_subwords(
         user_defined_symbols: Texts that are pieces wherever they stand; blanks may be in them.
         byte_fallback: Spell characters without a piece in bytes of UTF-8, which are 256 of the
             pieces.
-        text: What an error calls the lines.
+        text: A name of the lines, for errors.
 
     Raises:
         UserError: If the text does not support that many pieces, or needs more.
@@ -100,7 +100,7 @@ def _explain(error: str, vocab_size: int, text: str, byte_fallback: bool) -> str
 def count_rewritten(lines: Sequence[str], model: sentencepiece.SentencePieceProcessor) -> int:
     """Count the lines that a model's normalization changes, in more than their blanks.
 
-    Text is cut after that, so no translation can have such lines as they are.
+    Text is cut after its normalization, so no translation can have such a line unchanged.
     """
     # It writes blanks as U+2581.
     normalized = (line.replace("\u2581", " ") for line in model.normalize(list(lines)))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
-# The largest that are known have 260,000. What fairseq makes of a line takes half a kilobyte.
+# The largest known dictionaries have 260,000 symbols. fairseq takes half a kilobyte for a line.
 _MAX_SYMBOLS, _MAX_BYTES = 2**20, 2**26
 _OVERWRITE = "#fairseq:overwrite"
 
@@ -52,7 +52,7 @@ class Vocabulary:
             raise UserError(f"{path}: missing; copy the model again") from None
 
     def _add(self, line: str) -> str | None:
-        """Take a line in; returns what is wrong with it."""
+        """Add a line; returns its fault, if it has one."""
         overwrites = line.endswith(f" {_OVERWRITE}")
         symbol, space, count = line.removesuffix(f" {_OVERWRITE}").rpartition(" ")
         try:
@@ -87,5 +87,5 @@ class Vocabulary:
         return 2
 
     def unk(self) -> int:
-        """The index of what has no symbol."""
+        """The index of <unk>, which stands for all without a symbol."""
         return 3

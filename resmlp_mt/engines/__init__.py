@@ -1,1 +1,1 @@
-"""What runs a trained model: compiled code, ONNX Runtime, or fairseq."""
+"""The engines that run a trained model: compiled code, ONNX Runtime, or fairseq."""

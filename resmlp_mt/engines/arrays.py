@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-# Of JSON. What Python makes of it takes 30 times as much memory.
+# Bytes of JSON. Parsed, they take 30 times as much memory.
 _MAX_HEADER = 2**22
-# The types in the file, and what they become. Each array is aligned.
+# The types in the file, and the types that they are read as. Each array is aligned.
 _TYPES = {"F32": ("<f4", "f4"), "F16": ("<f2", "f4"), "I8": ("i1", "i1"), "I32": ("<i4", "i4")}
 
 
@@ -22,7 +22,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     in JSON with the type, shape and place of each array, and the arrays.
 
     Raises:
-        ValueError: If the file is no such one. Its messages name it.
+        ValueError: If the file has another format, or is damaged. The message names it.
     """
     data = _expand(path) if path.suffix == ".gz" else path.read_bytes()
     size = int.from_bytes(data[:8], "little")
@@ -40,7 +40,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _expand(path: Path) -> bytes:
-    """What gzip compressed, if it is no more than `export_model` could have put there."""
+    """Unpack a .gz file, to no more bytes than `export_model` could have packed in it."""
     data = path.read_bytes()
     reader = zlib.decompressobj(wbits=zlib.MAX_WBITS + 16)
     try:
@@ -56,7 +56,7 @@ def _expand(path: Path) -> bytes:
 def _find_array(
     data: memoryview, dtype: str, shape: list, data_offsets: list
 ) -> tuple[np.ndarray, np.dtype]:
-    """An array where it lies in the file, and what it becomes."""
+    """An array as it lies in the file, and the type that it is read as."""
     start, end = data_offsets
     for number in (start, end, *shape):
         if type(number) is not int or number < 0:

@@ -1,4 +1,4 @@
-"""What is computed together, as it comes."""
+"""Batches of items, as the items come."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def fill(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield batches; where an item cannot be had, what was before it comes before the error."""
+    """Yield batches; where an item raises an error, the items before it come first."""
     batch: list[T] = []
     try:
         for item in items:

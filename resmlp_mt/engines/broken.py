@@ -1,4 +1,4 @@
-"""Exports that cannot be computed with, as the user's errors that they are."""
+"""Broken exports, reported as errors of the user."""
 
 import sys
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ def _is_of_onnxruntime(error: Exception) -> bool:
 
 @contextmanager
 def computing(folder: Path | str, *faults: type[Exception]) -> Iterator[None]:
-    """Raise what cannot be computed, or read, as an error that names the folder of an export.
+    """Turn errors of reading an export, or computing with it, into one that names its folder.
 
-    What is no fault of it, as a lack of memory, is raised as it is.
+    Errors that are not the export's fault, as a lack of memory, are raised as they are.
 
     Args:
         folder: The export.
-        faults: What else is one, as where a file is read that anybody may have written.
+        faults: More types of errors that are its fault, as where a stranger may have written it.
     """
     try:
         yield

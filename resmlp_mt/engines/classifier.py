@@ -23,7 +23,7 @@ from resmlp_mt.extras import import_extra
 from resmlp_mt.files.finding import find_export, locate_model
 
 _Bytes = bytes | bytearray | memoryview
-# One picture, but for arrays, whose dimensions say how many they are.
+# One picture. An array may also hold several: its dimensions say so.
 _Picture = Image.Image | str | os.PathLike[str] | _Bytes | BinaryIO
 
 
@@ -52,7 +52,7 @@ class Classifier(Loaded):
 
     Args:
         compute: The model: uint8 pixels (B, in_chans, rows, columns) -> logits (B, K).
-        cut: What the model sees of a picture.
+        cut: Cuts a picture to the part that the model sees.
         classes: The names of the K classes.
     """
 
@@ -70,10 +70,9 @@ class Classifier(Loaded):
                 or a folder that `export_model` made, which is faster on a CPU.
             device: A torch device, or "auto" for the accelerator if there is one. Exported models
                 compute on the CPU alone. Those that come with the package are exports in 8 bits
-                there, and checkpoints on any other device.
-            threads: So many compute a batch together; for a checkpoint they are torch's, of the
-                whole process. Default: one a core, or what the environment variable
-                OMP_NUM_THREADS says.
+                on the CPU, and checkpoints on any other device.
+            threads: Threads that compute a batch together; for a checkpoint, torch's threads of the
+                whole process. Default: the environment variable OMP_NUM_THREADS, or one a core.
 
         Raises:
             UserError: If there is no such model, or it is not for images.
@@ -184,10 +183,10 @@ class Classifier(Loaded):
             Of one picture its classes; of several an iterator over those of each.
 
         Raises:
-            ValueError: If a number is none from 1 on, or the classifier was closed. When it is its
-                turn, after the classes of those before it, if something is no picture; says which
-                one, counted from 1.
-            UserError: If a file cannot be read; likewise when it is its turn.
+            ValueError: At once, if `topk` or `batch_size` is below 1, or the classifier was closed.
+                On the way, after the classes of the pictures before it, if something is no picture;
+                the message counts it from 1.
+            UserError: On the way, if a file cannot be read.
         """
         for name, value in (("topk", topk), ("batch_size", batch_size)):
             if not is_count(value, 1):
@@ -207,7 +206,7 @@ class Classifier(Loaded):
 
 
 def _is_one(images: object) -> bool:
-    """Whether it stands for one picture, if for any; bytes and files can be iterated over too."""
+    """Whether this is one picture, not several. Bytes and files can be iterated over too."""
     if isinstance(images, np.ndarray):  # arrays of objects and of text hold pictures and paths
         return images.ndim == 0 or (images.ndim != 4 and images.dtype.kind not in "OU")
     if hasattr(images, "numpy"):  # a tensor, which is refused as a whole, not by its rows

@@ -1,4 +1,4 @@
-"""Checkpoints in the compiled search: what an exported model runs in, made in memory."""
+"""Checkpoints in the compiled search: folded in memory, as an export is on the disk."""
 
 import math
 import zlib
@@ -30,7 +30,7 @@ from resmlp_mt.nn.mixers import (
     ToeplitzMatrix,
 )
 
-# What the compiled code knows. A part that somebody exchanged or hooked may do other things.
+# Parts that the compiled code knows. One that somebody exchanged or hooked may do other things.
 _KNOWN = FOLDED | {
     ResMLPModel, LinearMixer, GatedMixer, ProjectedMixer, FreeMatrix, ToeplitzMatrix,
 }  # fmt: skip
@@ -53,7 +53,7 @@ def can_compile(model) -> bool:
 
 
 def _mixes_alike(side) -> bool:
-    """As `mixes_alike`, of a side and without folding: it is asked for every batch."""
+    """`mixes_alike` for a side, and without folding: it is called for every batch."""
     kinds = FreeMatrix, ToeplitzMatrix
     matrices = [part for part in side.modules() if isinstance(part, kinds)]
     return len({(type(matrix), matrix.weight.shape) for matrix in matrices}) == 1
@@ -88,7 +88,7 @@ class CompiledSearch(FoldedSearch):
 
 
 def _share(work: Callable, sources: Sentences, others: list | None) -> list:
-    """What the work gives for sentences, and what belongs to each, which torch's threads share."""
+    """The results of work on sentences and their guides or targets, shared by torch's threads."""
     threads = min(torch.get_num_threads(), len(sources))
     parts = [(sources[i::threads], others and others[i::threads]) for i in range(threads)]
     if threads == 1:
@@ -101,18 +101,19 @@ def _share(work: Callable, sources: Sentences, others: list | None) -> list:
     return found
 
 
-# Of each model the search that was made last, and what it was made of. The interface of torch.hub
-# builds a generator for each call.
+# The last search of each model, with values that identify the weights it was made of. The
+# interface of torch.hub builds a generator for each call.
 _SEARCHES: WeakKeyDictionary[nn.Module, tuple[list, CompiledSearch]] = WeakKeyDictionary()
 
 
 class CompiledGenerator(SequenceGenerator):
     """fairseq's generator, in compiled code where that finds the same: for `fairseq-generate`.
 
-    It does with one model of ours, in a plain beam search. Everything else is done as fairseq's.
+    It finds the same with one model of ours, in a plain beam search. All other searches are
+    fairseq's own.
 
     Args:
-        source_dictionary: Of the sources; all others as fairseq's.
+        source_dictionary: Of the sources. All other arguments are fairseq's.
     """
 
     def __init__(self, source_dictionary, *args, **kwargs):
@@ -147,11 +148,11 @@ class CompiledGenerator(SequenceGenerator):
         )
 
     def _find(self, model, tokens: Tensor) -> list[list[Found]] | None:
-        """What the compiled search finds; None where it leaves the batch to fairseq."""
+        """The beams of the compiled search; None where it leaves the batch to fairseq."""
         if model.decoder.need_attn:  # for --print-alignment
             return None
-        # Beams that outnumber the symbols are filled in another order. Longer sources than it was
-        # trained for a model takes or refuses by itself.
+        # Beams that outnumber the symbols are filled in another order. Sources longer than those of
+        # the training are for the model to take or to refuse.
         many = 2 * self.beam_size >= self.vocab_size
         if many or tokens.size(1) > model.encoder.longest:
             return None
@@ -160,7 +161,7 @@ class CompiledGenerator(SequenceGenerator):
         lenpen = self.len_penalty if self.normalize_scores else 0.0
         try:
             options = SearchOptions(self.beam_size, lenpen=lenpen, max_len_b=longest)
-        except ValueError:  # beyond what it counts with
+        except ValueError:  # beyond the limits of our options
             return None
         pad = self.source_dictionary.pad()
         sources = [row[row != pad].numpy() for row in tokens]
@@ -178,7 +179,7 @@ class CompiledGenerator(SequenceGenerator):
 
 
 def _identify_weights(model) -> list:
-    """What changes with the weights."""
+    """Values that change with the weights."""
     parameters = list(model.parameters())
     # Before it generates, fairseq gives a model a `train` that refuses. From then on weights are
     # replaced or loaded, which their places and versions tell. Optimizers go round the versions.

@@ -1,4 +1,4 @@
-"""Folders that `export_model` wrote: what is in them, and what runs it."""
+"""Folders that `export_model` wrote, loaded into the engines that run them."""
 
 import json
 import os
@@ -22,9 +22,9 @@ from resmlp_mt.files.sums import sum_files
 if TYPE_CHECKING:  # Pillow is not there where there are translators alone
     from resmlp_mt.data.crops import Cut
 
-# Names of 21,000 classes take 1 MB; what Python makes of JSON takes 30 times as much.
+# Names of 21,000 classes take 1 MB; parsed, JSON takes 30 times as much.
 _MAX_JSON = 2**22
-# What Python raises for contents that are of other types than they should.
+# The errors of Python for contents of wrong types.
 _OF_CONTENTS = KeyError, TypeError, AttributeError
 
 
@@ -50,7 +50,7 @@ def load_exported_translator(folder: Path, device: str = "auto") -> tuple[Folded
 def load_exported_classifier(
     folder: Path, device: str = "auto", threads: int | None = None
 ) -> tuple[Callable[[np.ndarray], np.ndarray], "Cut", list[str]]:
-    """What a `Classifier` is made of, from a folder that `export_model` made.
+    """The parts of a `Classifier`, from a folder that `export_model` made.
 
     Args:
         folder, device, threads: As for `Classifier.from_pretrained`.
@@ -118,7 +118,7 @@ def _read_weights(folder: Path, config: dict) -> dict[str, np.ndarray]:
 
 
 def _check_languages(config: dict) -> None:
-    """Check what says how long sentences are, and which files are opened."""
+    """Check the languages, which name files, and the lengths of sentences."""
     for side in ("source", "target"):
         lang, positions = config[f"{side}_lang"], config[f"{side}_positions"]
         if not isinstance(lang, str) or Path(f"x{lang}").name != f"x{lang}" or len(lang) > 99:

@@ -1,7 +1,7 @@
 """A folded translator as a model for fairseq's SequenceGenerator, for rarer searches.
 
-Each of the R rows of the decoder is a beam of a sentence, of which several have the same keys and
-values. Other shapes as in `folded_search.py`.
+Each of the R rows of the decoder is a beam of a sentence. The beams of a sentence share its keys
+and values. Other shapes as in `folded_search.py`.
 """
 
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from resmlp_mt.engines.kernels.steps import Steps
 
 @dataclass(frozen=True)
 class _Sources:
-    """What the encoder left, and which of the sentences each row has, (R,)."""
+    """The encoder's output, and the sentence of each row, (R,)."""
 
     memory: KeysAndValues
     rows: np.ndarray
@@ -30,9 +30,9 @@ class _Side:
     """A side of the model.
 
     Args:
-        kernel: What computes.
+        kernel: Computes it.
         dictionary: The source's, or the target's.
-        folder: What messages call the export.
+        folder: The export's name in messages.
     """
 
     def __init__(self, kernel: EncoderKernel | DecoderKernel, dictionary, folder: Path | str):
@@ -65,11 +65,11 @@ class ExportedDecoder(_Side, FairseqIncrementalDecoder):
     def forward(
         self, prev_output_tokens: Tensor, encoder_out: _Sources, incremental_state: dict
     ) -> tuple[Tensor, dict]:
-        """Score the next tokens of every beam, of which the last ones are new.
+        """Score the next tokens of every beam, given its last one and the past.
 
         Args:
             prev_output_tokens: The target so far. (R, t + 1).
-            encoder_out: What the encoder returned.
+            encoder_out: From the encoder.
             incremental_state: Holds the past: "steps", and "order", which rows go on.
 
         Returns:
@@ -103,7 +103,7 @@ class ExportedModel(FairseqEncoderDecoderModel):
     Args:
         encoder, decoder: The kernels.
         dictionaries: Of source and target.
-        folder: What messages call the export.
+        folder: The export's name in messages.
     """
 
     def __init__(

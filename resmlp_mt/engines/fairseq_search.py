@@ -58,7 +58,7 @@ class FairseqSearch(Generator):
         return -lost.sum(1).cpu().numpy()
 
     def _shift(self, targets: list[np.ndarray]) -> torch.Tensor:
-        """What the decoder is told: the end, and the targets behind it. (B, T + 1)."""
+        """The decoder's input: the end, and the targets behind it. (B, T + 1)."""
         told = np.full((len(targets), 1 + max(map(len, targets))), self.symbols.eos())
         for row, target in zip(told, targets, strict=True):
             row[1 : len(target) + 1] = target

@@ -21,18 +21,18 @@ from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.errors import UserError
 from resmlp_mt.extras import import_extra
 
-# What an exported model leaves to fairseq.
+# Searches that an exported model leaves to fairseq.
 _MORE = (
     "more than a plain beam search (samples, no repeats, constraints, a glossary, temperature, "
     "ensembles)"
 )
-# Between two questions whether a search is still wanted: steps, and beams that go a step.
+# The most between two checks that a search is still wanted: steps, and steps times beams.
 _STEPS_UNASKED = 16
 _ROWS_UNASKED = 1000
 
 
 def _explained(compute: Callable) -> Callable:
-    """A method of an engine that says of what it cannot compute that the export is broken."""
+    """A method of an engine that reports an export that it cannot compute with as broken."""
 
     @wraps(compute)
     def explained(self, *args):
@@ -47,11 +47,11 @@ class FoldedSearch:
 
     Args:
         config: As `describe_translator` made it.
-        arrays: The weights that these name, and what `describe_mixing` returned.
+        arrays: The weights that `config` names, and those of `describe_mixing`.
         source_dictionary, target_dictionary: A `Vocabulary` each, or a `Dictionary` of fairseq.
         preview: As for `DecoderKernel`.
-        shortlist: The arrays of a `Shortlist`, of which the translations of a sentence choose.
-        folder: What messages call the export.
+        shortlist: The arrays of a `Shortlist`, which bounds the symbols of translations.
+        folder: The export's name in messages.
         unknown: Whether translations may hold <unk>.
 
     Attributes:
@@ -89,7 +89,7 @@ class FoldedSearch:
 
     @cached_property
     def model(self):
-        """What computes as a model for fairseq's generator: an `ExportedModel`.
+        """The kernels as a model for fairseq's generator: an `ExportedModel`.
 
         Raises:
             UserError: If fairseq is not installed.
@@ -99,15 +99,14 @@ class FoldedSearch:
 
     @cached_property
     def generator(self):
-        """What searches with more than a plain beam: a `Generator`."""
+        """The search for more than a plain beam: a `Generator`."""
         module = import_extra("resmlp_mt.engines.search.generator", _MORE)
         return module.Generator([self.model], self.dictionaries[1], self.pad, self.device)
 
     def search(self, sources: Sentences, options: SearchOptions, guides: Guides = None) -> Beams:
         """As `Engine.search`.
 
-        What is more than a beam search with forced beginnings, fairseq's generator does with the
-        same steps.
+        fairseq's generator does all but beam searches with forced beginnings, with the same steps.
 
         Raises:
             UserError: If a beginning does not fit into a translation, or a token of it is not in
@@ -219,7 +218,7 @@ class FoldedSearch:
         return total
 
     def _follow(self, steps: Steps, targets: Sentences) -> Iterator[list[int]]:
-        """Run the steps of given translations. Yield behind each what comes next in all of them."""
+        """Run the steps of given translations. Yield after each the next token of all of them."""
         for position in range(steps.longest):
             steps.run()
             meant = [t[position] if position < len(t) else self.end for t in targets]

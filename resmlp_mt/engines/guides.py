@@ -10,11 +10,11 @@ from resmlp_mt.errors import LineError, UserError
 
 @dataclass(frozen=True, eq=False)
 class Guide:
-    """What leads the search of one sentence.
+    """The prefix, the words to hold and the number of one sentence, for its search.
 
     Attributes:
         prefix: Token indices that its translation begins with. (P,).
-        constraints: Token indices that its translation holds, each in a row.
+        constraints: Token indices of each text that its translation holds, without a gap.
         number: Of the line, and of the part in it. With the seed it decides the samples.
     """
 
@@ -29,10 +29,10 @@ class Guide:
 
 
 def check_room(guides: list[Guide], longest: int) -> None:
-    """Check that what translations shall hold fits into so many subwords.
+    """Check that prefixes and constraints fit into translations of `longest` subwords.
 
     Raises:
-        UserError: If it does not.
+        UserError: If one does not.
     """
     for guide in guides:
         for what, tokens in (
@@ -45,6 +45,6 @@ def check_room(guides: list[Guide], longest: int) -> None:
 
 
 def blame(guides: Iterable[Guide], problem: str) -> UserError:
-    """An error about one of them. It names their lines; those of a request have the number 0."""
+    """An error about guides, which names their lines, but not line 0: the line of a request."""
     numbers = sorted({guide.number[0] for guide in guides if guide.leads} - {0})
     return LineError(numbers, problem) if numbers else UserError(problem)

@@ -1,4 +1,4 @@
-"""What `from_pretrained` loads: it can be closed, copied, and pickled for pools of processes."""
+"""Models loaded by `from_pretrained`: closed, copied, and pickled for pools of processes."""
 
 import threading
 from functools import lru_cache
@@ -30,7 +30,7 @@ class Loaded:
         return other
 
     def __deepcopy__(self, memo: dict) -> Self:
-        return self.__copy__()  # what is not changed is shared
+        return self.__copy__()  # a model is not changed, so copies share it
 
     def __reduce__(self) -> tuple:
         if self._loaded is None:
@@ -41,9 +41,9 @@ class Loaded:
 
 
 def _load_once(kind: type[Loaded], places: str | tuple[str, ...], *arguments: Any) -> Loaded:
-    """A copy of the model that this process has loaded from there, so that closing it frees none.
+    """A copy of the model that this process has loaded from there: closing it frees no memory.
 
-    It is loaded again where its files have changed.
+    The model is loaded again where its files have changed.
     """
     models = [places] if isinstance(places, str) else places
     with _loading:
@@ -52,12 +52,12 @@ def _load_once(kind: type[Loaded], places: str | tuple[str, ...], *arguments: An
 
 @lru_cache(4)
 def _load(kind: type[Loaded], places: str | tuple[str, ...], arguments: tuple, _: tuple) -> Loaded:
-    # A pool pickles its function anew for every task, and forgets it behind each.
+    # A pool pickles its function anew for every task, and forgets it after each.
     return kind.from_pretrained(places, *arguments)
 
 
 def _tell_version(model: str) -> tuple:
-    """What changes with the files of a model."""
+    """A value that changes with the files of a model."""
     path = Path(model)
     files = sorted(path.iterdir()) if path.is_dir() else [path] * path.exists()
     found = [(file.name, file.stat()) for file in files]

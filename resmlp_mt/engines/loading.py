@@ -1,4 +1,4 @@
-"""What a `Translator` is made of: the engine of one model or of several, and their codec."""
+"""The parts of a `Translator`: the engine of one model or of several, and their codec."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
 """ONNX graphs of classifiers that have no compiled form, from files that a stranger may have made.
 
-Those that reach beyond the file are refused. The fields of ONNX's protocol buffers are read here
+Graphs that reach beyond the file are refused. The fields of ONNX's protocol buffers are read here
 byte by byte. The package `onnx` is not needed to run a model, and would copy all weights to look at
 them.
 """
@@ -12,10 +12,10 @@ import numpy as np
 from resmlp_mt.extras import import_extra
 from resmlp_mt.files.export_layout import CLASSIFIER
 
-# Of a graph everything but its weights. That of 24 layers takes 0.04 MB. What ONNX Runtime makes of
-# it takes hundreds of times as much memory.
+# Bytes of a graph without its weights: 24 layers have 0.04 MB. ONNX Runtime takes hundreds of times
+# as much memory for them.
 _MAX_STRUCTURE = 2**18
-# What a field of a protocol buffer holds, and its bytes where they are always as many.
+# The kinds of fields of a protocol buffer, and the bytes of those that always have as many.
 _NUMBER, _CONTENT, _SIZES = 0, 2, {1: 8, 5: 4}
 
 # The messages of onnx.proto that lead to what is forbidden. By the number of a field: the message
@@ -37,7 +37,7 @@ def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray
 
     Args:
         graph: As `trace_classifier` made it.
-        threads: Of its own.
+        threads: Of ONNX Runtime.
 
     Raises:
         ValueError: If it is no ONNX graph, names other files, or nests graphs, which can take
@@ -58,7 +58,7 @@ def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray
 
 
 def _find_faults(data: memoryview, kind: str) -> Iterator[str]:
-    """Yield what is forbidden in a message, at any depth."""
+    """Yield the forbidden things in a message, at any depth."""
     for number, _, content in _fields(data):
         held = _MESSAGES[kind].get(number)
         if held in _MESSAGES:
@@ -70,9 +70,9 @@ def _find_faults(data: memoryview, kind: str) -> Iterator[str]:
 
 
 def _check_size(data: memoryview) -> None:
-    """Refuse what has more structure than a model, at the first byte too much. Copies nothing.
+    """Refuse a graph with more structure than a model, at the first byte too much. Copies nothing.
 
-    Structure is what is beside the raw data of the graph's tensors.
+    Structure is everything but the raw data of the graph's tensors.
     """
     to_weights = (("model", "graph"), ("graph", "tensor"), ("tensor", None))
     structure, parts = 0, [(data, 0)]
@@ -94,7 +94,7 @@ def _check_size(data: memoryview) -> None:
 def _fields(data: memoryview) -> Iterator[tuple[int, int, memoryview]]:
     """Yield of each field of a protocol buffer its number, bytes before its content, and content.
 
-    The content of a number counts with what is before it.
+    A field that is a number has no content: all its bytes are before it.
     """
     place = 0
     while place < len(data):

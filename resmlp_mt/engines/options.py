@@ -13,7 +13,7 @@ _ANY_LENGTH = 10**9
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What one search is asked for; fairseq's names.
+    """The options of one search, by fairseq's names.
 
     Attributes:
         beam: Hypotheses kept in the search; samples, where it samples. None stands for 5, or for
@@ -94,7 +94,7 @@ class SearchOptions:
         )
 
     def longest(self, source: int) -> int:
-        """Most subwords of a translation, for a source of so many with its end."""
+        """The most subwords of a translation, for a source of so many with its end."""
         most = min(self.max_len_a * source, _ANY_LENGTH) + min(self.max_len_b, _ANY_LENGTH)
         return max(1, int(most))
 

@@ -4,7 +4,7 @@ import os
 
 
 def count_threads() -> int:
-    """What OMP_NUM_THREADS says; else the cores that this process may use."""
+    """The number in OMP_NUM_THREADS; else the cores that this process may use."""
     said = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return int(said) if said.isdigit() and int(said) else count_cores()
 

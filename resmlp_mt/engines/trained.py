@@ -1,4 +1,4 @@
-"""Checkpoints as what a `Translator` or a `Classifier` is made of."""
+"""The parts of a `Translator` or a `Classifier`, made of checkpoints."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ from resmlp_mt.nn.attention import expect_new_shapes
 
 
 def load_trained(model: str | Path, kind: str, device: str) -> tuple:
-    """What a `Translator` or a `Classifier` is made of, from a checkpoint.
+    """Load the parts of a `Translator` or a `Classifier` from a checkpoint.
 
     Args:
         model, kind: As for `find_checkpoint`.
@@ -56,7 +56,7 @@ def wrap_translator(
 def wrap_classifier(
     trained: TrainedClassifier, device: str
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Cut, list[str]]:
-    """What a classifier is made of. Whoever changes its weights later changes what it says."""
+    """The parts of a `Classifier`. Later changes of the weights change its predictions."""
     device = choose_device(device)
     network, normalise = trained.model.to(device), trained.task.normalise.to(device)
 

@@ -85,7 +85,7 @@ def describe_classifier(
 
     Args:
         model: A classifier that `can_fold`.
-        mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
+        mean, std: Of each channel, on a scale of 0 to 1, to normalise the pixels.
         int8, shared: As for `NamedWeights`.
     """
     (stage,) = model.stages

@@ -30,7 +30,7 @@ def trace_classifier(model: nn.Module, mean: list, std: list, image_size: int, i
 
     Args:
         model: Maps normalised images to logits.
-        mean, std: What the pixels of each channel are normalised with, on a scale of 0 to 1.
+        mean, std: Of each channel, on a scale of 0 to 1, to normalise the pixels.
         image_size: Side of the images in pixels.
         int8: Keep the weights of products as int8.
 

@@ -57,9 +57,9 @@ def export_model(
         model: A name of `pretrained_names`, a folder, or a checkpoint.
         out: The folder to make. One that was exported before is replaced.
         int8: Products in int8, a quarter of the size.
-        shortlist: What to learn a shortlist from, for a translator.
+        shortlist: The text to learn a shortlist from, for a translator.
         weight_bits: Round the weights of int8 to so many bits, one of `BITS`, and compress them.
-        preview: What to learn a preview from, for a translator.
+        preview: The text to learn a preview from, for a translator.
 
     Raises:
         UserError: If something is missing, `out` holds something else, or the model cannot be
@@ -95,7 +95,7 @@ def export_model(
 def _compress(data: bytes) -> bytes:
     """As gzip does it, without a search for repeats: weights have none, and it takes a third.
 
-    What is left is Huffman's code. Values near 0, which most weights have, take fewer bits.
+    Only Huffman's code is used. Values near 0, which most weights have, take fewer bits.
     """
     compressor = zlib.compressobj(wbits=_GZIP, strategy=zlib.Z_HUFFMAN_ONLY)
     return compressor.compress(data) + compressor.flush()

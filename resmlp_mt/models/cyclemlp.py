@@ -35,7 +35,7 @@ class CycleMLPModel(RatioModel):
 
     @classmethod
     def build_downsample(cls, cfg: CycleMLPConfig, stage: int) -> nn.Module:
-        """The same between stages."""
+        """A convolution between stages; the channels stay the last dimension."""
         conv = super().build_downsample(cfg, stage)
         moves = MoveChannels(3, 1), MoveChannels(1, 3)
         return nn.Sequential(OrderedDict(first=moves[0], conv=conv, last=moves[1]))

@@ -1,4 +1,4 @@
-"""Why a state dict does not fit a model."""
+"""The differences of a state dict from a model that it does not fit."""
 
 from collections.abc import Iterable, Mapping
 

@@ -45,7 +45,7 @@ class ResMLPImageConfig(IsotropicConfig):
 
 
 class ResMLPImageModel(IsotropicModel):
-    """Its defaults are the paper's ResMLP-S12. Arguments as for `IsotropicModel`."""
+    """ResMLP for images; by default the paper's S12. Arguments as for `IsotropicModel`."""
 
     @classmethod
     def build_norm(cls, cfg: ResMLPImageConfig) -> nn.Module:

@@ -150,7 +150,7 @@ class ImageModel(BaseFairseqModel):
 
 
 def head_of(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those of a model's weights that are its head's."""
+    """The weights of a model's head."""
     return {name: tensor for name, tensor in weights.items() if name.startswith("head.")}
 
 

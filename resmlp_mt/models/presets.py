@@ -1,4 +1,4 @@
-"""Named sizes: what `--arch` takes, each a difference from the model's own defaults."""
+"""Named sizes for `--arch`, each a difference from the model's own defaults."""
 
 import copy
 from dataclasses import MISSING, Field, field, fields, make_dataclass

@@ -21,9 +21,9 @@ _KERNEL = "stem.proj.weight"
 
 
 def resize_weights(state_dict: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
-    """Bring what depends on the number of patches to the grid of `model`, and log it.
+    """Bring weights that depend on the number of patches to the grid of `model`, and log it.
 
-    What does not fit for another reason is left as it is, for `load_state_dict` to report.
+    Weights that do not fit for another reason stay as they are, for `load_state_dict` to report.
 
     Args:
         state_dict: Weights of the same model for square images of any size.

@@ -37,7 +37,7 @@ class PatchMLP(nn.Module):
         return self.fc2(self.gate(self.fc1(x.transpose(1, 2)))).transpose(1, 2)
 
     def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
-        """Its weights for the positions of one grid, interpolated for another (see `grids.py`).
+        """The weights for the positions of one grid, interpolated for another (see `grids.py`).
 
         The hidden layer stays as it is: for a constant image it holds the same on both grids.
 

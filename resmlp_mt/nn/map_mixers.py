@@ -23,7 +23,7 @@ class Pooling(nn.Module):
 
 
 class AxisWeights(nn.Module):
-    """W of AdaFC: what each channel takes from how far, down the rows and along the columns.
+    """W of AdaFC: each channel's weight for each distance, down the rows and along the columns.
 
     One belongs to a stage, and all its blocks use it.
 
@@ -51,9 +51,9 @@ class AxisWeights(nn.Module):
         return found[0].size(1), found[1].size(1)
 
     def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
-        """Its weights for one grid, interpolated for another: the same at the same share of a turn.
+        """The weights for one grid, interpolated for another: the same at the same share of a turn.
 
-        What it makes of a constant map stays as it was: each channel's weights sum to 1.
+        The output for a constant map stays as it was: each channel's weights sum to 1.
         """
         sides = dict(vertical=new[0], horizontal=new[1])
         return {name: _stretch(weights[name], side) for name, side in sides.items()}

@@ -14,7 +14,7 @@ _OUTPUTS = ("output", "output_projection", "head")
 
 
 def mark_undecayed(model: nn.Module) -> None:
-    """Mark what timm leaves out of weight decay: vectors, and what is called a bias."""
+    """Mark the weights without decay in timm: vectors, and those that are called a bias."""
     for name, weight in model.named_parameters():
         if weight.dim() <= 1 or name.endswith(".bias"):
             weight.param_group = _UNDECAYED
@@ -39,7 +39,7 @@ def is_map(weight: nn.Parameter) -> bool:
 
 
 def is_marked(weight: nn.Parameter) -> bool:
-    """Whether its kind is known."""
+    """Whether the kind of a weight is known."""
     return hasattr(weight, "param_group")
 
 

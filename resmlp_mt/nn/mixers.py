@@ -1,4 +1,4 @@
-"""Token mixers: what stands in the place of self-attention.
+"""Token mixers, which stand in the place of self-attention.
 
 The contract. A mixer maps (B, L, C) to (B, L, C). It takes a padding mask, (B, L), and zeroes
 padded positions right before A: the norm's bias and A's bias make pads non-zero after the first
@@ -72,7 +72,7 @@ class FreeMatrix(nn.Module):
         return rows, self.bias[:, start:stop]
 
     def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
-        """Its weights for the positions of one grid, interpolated for another (see `grids.py`)."""
+        """The weights for the positions of one grid, interpolated for another (see `grids.py`)."""
         roles = {"weight": (WRITTEN, READ), "bias": (WRITTEN,)}
         return {name: resize(weight, roles[name], old, new) for name, weight in weights.items()}
 

@@ -1,4 +1,4 @@
-"""The stem of an image model, and what makes its grid coarser."""
+"""The stem of an image model, and the convolutions that make its grid coarser."""
 
 from typing import NamedTuple
 

@@ -51,7 +51,7 @@ class Aggregate(nn.Linear):
         super().__init__(positions, 1)
 
     def resize(self, weights: dict[str, Tensor], old: Grid, new: Grid) -> dict[str, Tensor]:
-        """Its weights for the patches of one grid, interpolated for another (see `grids.py`)."""
+        """The weights for the patches of one grid, interpolated for another (see `grids.py`)."""
         roles = {"weight": (READ,), "bias": ()}
         return {name: resize(weight, roles[name], old, new) for name, weight in weights.items()}
 

@@ -40,18 +40,18 @@ def round_rows(x: Tensor, steps: int = _STEPS) -> Tensor:
 
 
 class RoundedAffine(Affine):
-    """What the products behind an `Affine` round: x itself. (..., C) -> (..., C)."""
+    """An `Affine` for `RoundedLinear` layers behind it: x, rounded. (..., C) -> (..., C)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Round, without alpha and beta. The shape stays."""
+        """Round; alpha and beta are folded into the layers behind. The shape stays."""
         return round_rows(x)
 
 
 class RoundedLayerNorm(nn.LayerNorm):
-    """What the products behind a LayerNorm round: x over its deviation. (..., C) -> (..., C)."""
+    """A LayerNorm for `RoundedLinear` layers: x, normalised and rounded. (..., C) -> (..., C)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise and round, without alpha and beta. The shape stays."""
+        """Normalise and round; alpha and beta are folded into the layers behind."""
         return round_rows(normalise(x, self.eps))
 
 
@@ -77,7 +77,7 @@ class RoundedLinear(nn.Linear):
     Args:
         linear: The layer whose weights it has.
         bits: Of a weight; an input has 8.
-        norm: What `round_norm` made of the norm before it. Without one it rounds its input itself.
+        norm: The norm before it, from `round_norm`. Without one it rounds its input itself.
     """
 
     def __init__(self, linear: nn.Linear, bits: int, norm: nn.Module | None = None):

@@ -11,7 +11,7 @@ from resmlp_mt.nn.recompute import recompute_block, run_block
 
 
 class Stage(nn.Module):
-    """Blocks on one grid, and what brings the features to that grid.
+    """Blocks on one grid, and the module that brings the features to that grid.
 
     Args:
         grid: Rows and columns of the positions that the blocks see.
@@ -24,7 +24,7 @@ class Stage(nn.Module):
         recomputes: Whether the backward pass computes the blocks again, to save memory.
 
     Raises:
-        UserError: If it would, and BatchNorm would count each batch twice.
+        UserError: If it recomputes BatchNorm, which would count each batch twice.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ class StandardisedConv(nn.Conv2d):
         return F.conv2d(x, self._find_weight(x.dtype), None, self.stride, self.padding)
 
     def __getstate__(self) -> dict:
-        """Without what is kept: a copy has weights of its own."""
+        """Without the weights that are kept: a copy has its own."""
         return self.__dict__ | {"_kept": None}
 
     def fold(self) -> nn.Conv2d:

@@ -21,7 +21,7 @@ from fairseq.data.iterators import BufferedIterator
 from resmlp_mt.compat.messages import LOADER_KILLED
 from resmlp_mt.errors import UserError
 
-# What reads ahead, and what a `DataLoader` with processes gives it. A training holds these.
+# Iterators that read ahead, and those of a `DataLoader` with processes. A training holds these.
 _readers: weakref.WeakSet = weakref.WeakSet()
 _loading: weakref.WeakSet = weakref.WeakSet()
 for found in (_readers, _loading):
@@ -30,7 +30,7 @@ _ending = threading.Event()  # set where this process is about to end
 
 
 def end_with_process(ahead: BufferedIterator) -> None:
-    """Let what reads for an iterator, which has not begun, end before the process."""
+    """Let the readers of an iterator, which has not begun, end before the process."""
     ahead._iterable = _Batches(ahead._iterable)
     _readers.add(ahead)
 
@@ -50,7 +50,7 @@ def _end_readers() -> None:
     for batches in list(_loading):
         batches._shutdown_workers()
     for child in multiprocessing.active_children():
-        if "terminate" in vars(child):  # what has not ended by then, and would be waited for
+        if "terminate" in vars(child):  # it has not ended by then, and would be waited for
             child.kill()
 
 

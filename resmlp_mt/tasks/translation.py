@@ -1,4 +1,4 @@
-"""fairseq's translation, with what its own gets wrong put right: `--task translation`."""
+"""fairseq's translation, with its errors put right: `--task translation`."""
 
 import logging
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class ResMLPTranslationConfig(TranslationConfig):
 
 
 class ResMLPTranslationTask(AllInBatches, TranslationTask):
-    """fairseq's task of this name, on all of the data, and on what a model knows.
+    """fairseq's task of this name, on all of the data, and for models of its text alone.
 
     Attributes:
         identity: Of the text in the data folder, where `setup_task` made the task.
@@ -256,7 +256,7 @@ class ResMLPTranslationTask(AllInBatches, TranslationTask):
         return model
 
     def build_generator(self, models, args, *others, **kwargs):
-        """Build what searches; arguments as fairseq's."""
+        """Build the search; arguments as fairseq's."""
         for model in models:
             if hasattr(model.decoder, "need_attn"):  # torch.hub asks for it after loading
                 model.decoder.need_attn = bool(getattr(args, "print_alignment", None))

@@ -1,4 +1,4 @@
-"""Text cut into what a model translates at once: lines, entries, sentences, and what fits.
+"""Text cut into parts that a model translates at once: lines, entries, sentences, or less.
 
 Joined, the parts are the text.
 """
@@ -26,7 +26,7 @@ _LINE = re.compile(f"[^{LINE_ENDS}]*+(?:[{LINE_ENDS}](?:[^\\S{LINE_ENDS}]*+[{LIN
 # translate it takes as long as pages of text. A character has four bytes at most, each a subword.
 _LONGEST_WORD = 100
 _LONG_WORD = re.compile(f"[^\\s\u200b{UNSPACED}]{{{_LONGEST_WORD // 4},}}")
-# Stands for what has blanks in it and stays whole: a character of private use.
+# A character of private use, in the place of literals with blanks, which stay whole.
 _HOLE = "\U000fffff"
 # A line that is a heading of Markdown, an item of a list or a row of a table.
 _ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")
@@ -34,12 +34,12 @@ _ITEM = re.compile(rf"\s*(?:{BULLET}|\d{{1,3}}[.)])\s+\S")
 _ARROW = "[\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f\u2b00-\u2b11]+"
 _EDGES, _TABS = re.compile(r"\|\s*"), re.compile(r"\t\s*")
 _ALWAYS = re.compile(rf"(?<=\s)(?:[|·•]|::|{_ARROW}|[»›])\s+|{_TABS.pattern}")
-# These stand within sentences too. So entries are short, have no stops, and are parted alike.
+# Marks of sentences too. They part entries only if these are short, and have one mark, no stops.
 _AT_TIMES = re.compile(r"(?<=\s)[/–—-]\s+")
 _SHORT, _SHORTEST = 4, 3  # words: of several entries, and of two
 _MOST = 1000  # entries of a line; it is none of entries if it has more
 _STOP = regex.compile(rf"(?V1)[.!?…;:,{ENDS}{COMMAS}]\s*$")
-# Emphasis of Markdown around what names the rest: "**Note:** Keep it", "**Name**: Anna".
+# Emphasis of Markdown around a label: "**Note:** Keep it", "**Name**: Anna".
 _LABEL = re.compile(r"\s*(\*{1,3}|_{1,3})(?![\s*_~])(?:(?!\1).)*(?::\1|\1:)\s+(?=\S)")
 _BLANKS = re.compile(r"\s*")
 
@@ -60,7 +60,7 @@ class Part(NamedTuple):
 
 
 def cut_lines(text: str) -> list[str]:
-    """Its lines, each with its end and the blank lines behind it."""
+    """The lines of a text, each with its end and the blank lines behind it."""
     return _LINE.findall(text)[:-1]
 
 
@@ -75,25 +75,25 @@ def divide(
     """Cut a text into parts that fit the model.
 
     Lines are kept apart, and so are sentences. A sentence is cut no further than it must be: into
-    clauses, between words, or else between characters with all their marks. What is too long for a
-    word, in a script that has blanks between words, stays whole.
+    clauses, between words, or else between characters with all their marks. A run of characters too
+    long for a word, in a script that has blanks between words, stays whole.
 
     Args:
         text: Raw text.
         cut: Cuts a line into sentences that joined are the line.
         ruler: Measures parts in subwords.
-        sentences: Cut lines into sentences that fit as they are, too. Leave blocks of code whole.
-        finely: Cut lines of entries, and off from sentences what is none.
+        sentences: Cut lines that fit into sentences, too. Leave blocks of code whole.
+        finely: Cut lines into entries, and labels and spans of sentences off.
         are_items: Every line is a heading, an item or a row.
 
     Returns:
-        The parts, in order. None of a text without subwords and code.
+        The parts, in order; no parts of a text without subwords and code.
     """
     whole = find_whole(text) if finely and _HOLE not in text else []
     held = iter([text[start:end] for start, end in whole])
     lines = cut_lines(Traced.of(text).replace((place, _HOLE) for place in whole).text)
-    found: list[list] = []  # what a `Part` has each, its text in pieces
-    blank: list[str] = []  # what comes before the first
+    found: list[list] = []  # the fields of a `Part` each, its text in pieces
+    blank: list[str] = []  # the text before the first
     for line, is_code in join_code(lines) if sentences else ((line, False) for line in lines):
         first = len(found)
         is_item = are_items or bool(_ITEM.match(line))
@@ -106,7 +106,7 @@ def divide(
                 blank = []
             else:
                 (found[-1][0] if found else blank).append(text)
-        # What ends within a line is a part of a sentence, which was cut at a mark or at a comma.
+        # An open end within a line is that of a piece of a sentence, cut at a mark or at a comma.
         for one in found[first:-1]:
             one[2] = True
     return [Part("".join(texts), *how) for texts, *how in found]
@@ -125,7 +125,7 @@ def _cut_line(
         entries = _cut_entries(part) if finely else [part]
         is_entry = len(entries) > 1
         for has_words, run in groupby(entries, key=lambda entry: any(map(str.isalnum, entry))):
-            # Those that stand side by side and have no words are one.
+            # Entries that stand side by side and have no words are one.
             for entry in run if has_words else ["".join(run)]:
                 whole = cut(entry) if has_words else [entry]
                 for sentence in _cut_finely(whole) if finely else whole:
@@ -133,7 +133,7 @@ def _cut_line(
 
 
 def _cut_entries(line: str) -> list[str]:
-    """The entries of a line, each with what parts it from the next one."""
+    """The entries of a line, and between them the marks that part them."""
     begin = (BEGINNING.match(line) or _BLANKS.match(line)).end()
     if line.startswith("|", len(line) - len(line.lstrip())):  # a row of a table
         marks = list(_EDGES.finditer(line))
@@ -152,7 +152,7 @@ def _cut_entries(line: str) -> list[str]:
 
 
 def _cut_finely(sentences: list[str]) -> list[str]:
-    """Cut sentences behind a label, and at the marks of what is around several of them."""
+    """Cut sentences behind a label, and at marks that stand around several of them."""
     text, ends = "".join(sentences), list(accumulate(map(len, sentences)))
     places = set(ends)
     for start, inner, end, stop in find_spans(text) if len(sentences) > 1 else ():

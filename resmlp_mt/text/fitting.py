@@ -40,7 +40,7 @@ class Ruler:
         return cut_at(text, ends)
 
     def _find_end(self, text: str, start: int) -> int:
-        """Where a part ends that begins there: behind the last clause that fits, or word."""
+        """The end of a part from `start` on: behind the last clause that fits, or else word."""
         window = text[start : start + self.longest * _LONGEST_SUBWORD]
         pieces = self._find_pieces(window.strip())
         if len(pieces) <= self.longest and start + len(window) == len(text):

@@ -22,13 +22,13 @@ TRIES = 3
 _SYMBOL = re.compile(r"<[^\s<>]{1,20}>|>>[^\s<>]{1,20}<<|__\w{1,20}?__|\[\w{1,20}\]")
 _SYMBOLS = re.compile(rf"(?:(?:{_SYMBOL.pattern})\s*)+(?=\S)")
 
-# How much each word of a translation is of each of the source: shares. (T, S). Words are those
-# that the model says and reads.
+# The shares of the source's words in each word of a translation. (T, S). Words are those of the
+# texts that the model reads and writes.
 Weigh = Callable[[], np.ndarray]
 
 
 class Pipeline:
-    """Makes segments of texts, of `longest` subwords, and texts of what a model says for them."""
+    """Makes segments of texts, of `longest` subwords at most, and texts of their translations."""
 
     def __init__(self, model: Model, longest: int):
         self.model, self.longest = model, longest
@@ -44,16 +44,16 @@ class Pipeline:
         is_item: bool = False,
         find_terms: FindTerms | None = None,
     ) -> list[Segment]:
-        """Split a text into what is translated at once. Joined, the parts are the text.
+        """Split a text into segments, each translated at once. Joined, they are the text.
 
         Lines are translated apart, and cut where they are too long for the model. Unless
-        `split_sentences` is False, they are cut too where they are longer than nearly all that it
-        was trained on: of such lines it would leave out parts.
+        `split_sentences` is False, they are cut too where they are longer than nearly all lines of
+        its training: of such lines it would leave out parts.
 
         Args:
             text: Raw text.
             split_sentences: Cut lines into sentences and entries; leave blocks of code as they are.
-                Default: where the model wants it, as most do that were trained on single ones.
+                Default: if the model was trained on single sentences.
             recase: Apply all rules to each part. Without it texts are taken as typed.
             begun: The translation was begun elsewhere, so that sentences that fit the model stay
                 whole, and are taken as typed.
@@ -73,7 +73,7 @@ class Pipeline:
         cut = partial(cut_sentences, language=self.about.languages[0])
         ruler = Ruler(self._measure, longest)
         parts = divide(text, cut, ruler, split_sentences, not begun, is_item)
-        known: dict[Part, Segment] = {}  # what stands there twice is read once
+        known: dict[Part, Segment] = {}  # a part that is there twice is read once
         for part in parts:
             if part not in known:
                 its = replace(about, is_item=part.is_item, begins=part.begins)
@@ -92,7 +92,7 @@ class Pipeline:
     ) -> Segment:
         """A part of a text, with the white space around it, as the model reads it.
 
-        What `rules` make longer than `longest` subwords is read without them.
+        A part that `rules` make longer than `longest` subwords is read without them.
         """
         longest = longest or self.longest
         start, end = len(text) - len(text.lstrip()), len(text.rstrip())
@@ -117,8 +117,8 @@ class Pipeline:
     def read_again(self, segment: Segment) -> Segment | None:
         """Another way to read a segment, of which no translation kept all; None if there is none.
 
-        First with care: more gets a name. Then as usual, without the terms that may be missing.
-        What is taken as typed stays so.
+        First with care: more words get a name. Then as usual, without the terms that may be
+        missing. A segment that is taken as typed stays so.
         """
         about = replace(segment.about, tries=segment.about.tries + 1)
         if about.tries == TRIES:
@@ -127,14 +127,14 @@ class Pipeline:
         return again if (again.pieces, again.held) != (segment.pieces, segment.held) else None
 
     def name(self, segment: Segment) -> Segment:
-        """A segment that is begun elsewhere, with names in the place of what stays as it is."""
+        """A segment that is begun elsewhere, with names in the place of words that stay."""
         rules = {*NAMING, *(rule for rule, _, _ in segment.memos)}
         return self.read(segment.text, segment.about, [rule for rule in RULES if rule in rules])
 
     def write(self, segment: Segment, said: str, weigh: Weigh) -> Traced | None:
-        """The translation of a segment, for which the model said this with words of such shares.
+        """The translation of a segment: the model's text `said`, and all that was taken off it.
 
-        It is None if it lost something that must be kept.
+        None if the translation lost something that must be kept.
         """
         done = spoken = Traced.of(said)
         for rule, memo, left in reversed(segment.memos):

@@ -23,10 +23,10 @@ UNSPACED = (
     r"\u0e00-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\u2e80-\ua4cf\ua9e0-\ua9ff\uaa60-\uaa7f"
     r"\uf900-\ufaff\ufe10-\ufe1f\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff"
 )
-# What closes a quote or a bracket behind the end of a sentence.
+# Marks that close a quote or a bracket behind the end of a sentence.
 CLOSERS = r"\"'\p{Close_Punctuation}\p{Final_Punctuation}"
-# What may stand behind an end unseen: marks of direction, joiners, blanks without width, and the
-# selectors of a picture's form.
+# Characters that may stand behind an end unseen: marks of direction, joiners, blanks without width,
+# and selectors of a picture's form.
 UNSEEN = "\u061c\u200b\u200c\u200d\u200e\u200f\u202c\u2060\u2069\ufe0e\ufe0f\ufeff"
 
 # A character as readers take it; and as far before it as the rules of UAX 29 look.

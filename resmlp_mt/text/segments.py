@@ -8,9 +8,9 @@ from itertools import chain
 from types import ModuleType
 from typing import Any, Protocol
 
-# Where something begins and ends in a text.
+# The beginning and the end of a part of a text.
 Place = tuple[int, int]
-# What is in a text and no words of it.
+# Parts of a text that are no words.
 _MARKUP = re.compile(
     r"\[[xX]\]|</?[A-Za-z][^<>]*>"
     r"|^\s*(?:\d+:)?\d\d:\d\d[.,]\d{3}\s+-->.*$"  # when a subtitle is shown, and where
@@ -30,8 +30,8 @@ class Traced:
     Attributes:
         text: As it is now.
         places: Of each character the place in the other text that it comes from. They never fall.
-            What was put in comes from where it was put, and its last character from the last one
-            of what it stands for.
+            A text that was put in comes from its place, and its last character from the last one
+            of the text that it replaced.
     """
 
     text: str
@@ -39,11 +39,11 @@ class Traced:
 
     @classmethod
     def of(cls, text: str) -> "Traced":
-        """A text that nothing was done to yet."""
+        """A text that was not changed yet."""
         return cls(text, range(len(text)))
 
     def replace(self, edits: Iterable[tuple[Place, str]]) -> "Traced":
-        """The text with others put in places of it, which are in order and apart."""
+        """The text with new texts in some places, which are in order and apart."""
         texts: list[str] = []
         places: list[int] = []
         done = 0
@@ -73,7 +73,7 @@ class Traced:
 
 
 class Model(Protocol):
-    """A model to the rules: its languages, its text, and the characters it was trained on."""
+    """A model as the rules see it: its languages, its subwords, and the characters it knows."""
 
     source_language: str
     target_language: str
@@ -83,10 +83,10 @@ class Model(Protocol):
         """The subwords of a text, without white space around it."""
 
     def knows(self, character: str) -> bool:
-        """Whether it ever saw a character."""
+        """Whether the model ever saw a character."""
 
     def knows_script(self, letter: str) -> bool:
-        """Whether it ever saw a letter of the same script."""
+        """Whether the model ever saw a letter of the same script."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +109,12 @@ class About:
 
     Attributes:
         languages: Of source and target.
-        model: What translates it.
+        model: Of the translation.
         is_item: Whether the text needs no final stop, as a heading, an item or a row.
         begins: Whether its line begins with the text.
         tries: How often it was translated before, and lost something each time.
         symbols: Tokens of a special meaning that its line begins with, as "<2de>".
-        find_terms: Finds what is wanted, if anything is.
+        find_terms: Finds terms of a glossary, if there is one.
     """
 
     languages: tuple[str, str]
@@ -127,7 +127,7 @@ class About:
 
     @property
     def careful(self) -> bool:
-        """Whether more gets a name than usual, and other names: the second time, not the third."""
+        """Whether more words get names than usual, and other ones: at the second try alone."""
         return self.tries == 1
 
 
@@ -137,12 +137,12 @@ class Segment:
 
     Attributes:
         text: With the white space around it.
-        about: What its rules know of it.
+        about: The facts that its rules read.
         read: As the model reads it.
         pieces: The subwords of that; none of code, and of what is too long for a word.
-        memos: Each rule that took something off, in their order, its memo, and what it left.
+        memos: Each rule that took something off, in their order, its memo, and the text it left.
         stays: Whether it stays as it is: it is code, or a translation would be made up.
-        rules: Those that it was read by.
+        rules: The rules that it was read by.
     """
 
     text: str
@@ -165,7 +165,7 @@ class Segment:
 
     @property
     def held(self) -> tuple[Wanted, ...]:
-        """Those without a name, which the search must hold."""
+        """Terms without a name, which the search must hold."""
         return tuple(chain(*(getattr(memo, "held", ()) for _, memo, _ in self.memos)))
 
     @property

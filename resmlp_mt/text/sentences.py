@@ -12,16 +12,16 @@ from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, cut_at
 # Characters cut at once, and the longest sentence. Where a quote stays open, the time to cut grows
 # with their square.
 _WINDOW = 2000
-# One sentence in any case: no mark is before its last ones.
+# A text that is one sentence in any case: its marks are all at its end.
 _MARKS = rf".!?…．;\u037e{ENDS}"
 _ONE = regex.compile(rf"(?V1)[^{_MARKS}]*+[{_MARKS}]*+[{CLOSERS}{UNSEEN}\s]*+")
-# What the splitter begins a sentence with, and is of the one before: Markdown's emphasis too.
+# Characters that the splitter begins a sentence with, but that end the one before: also emphasis.
 _BEHIND = regex.compile(
     rf"(?V1s)[,:;].*|[{UNSEEN}\s]*$|(?<!\s)(?:[{UNSEEN}{CLOSERS}*_~]*(?:\s+|$)|[{UNSEEN}]+)|"
 )
 
-# What goes on with a sentence behind a quote that ends in a stop. Particles of Japanese also begin
-# words, but seldom before kanji. In Korean no sentence begins without a blank.
+# Words that go on with a sentence behind a quote that ends in a stop. Particles of Japanese also
+# begin words, but seldom before kanji. In Korean no sentence begins without a blank.
 _MORE = {
     ("ja", "jpn"): "と(?!ころ|ても|にかく|りあえず|うとう)|って|など|を"
     "|[はがにのも](?=[《「\u30a1-\u30ff\u3400-\u9fff])",
@@ -111,7 +111,7 @@ def split_sentences(text: str, language: str) -> list[str]:
 
 @cache
 def _find_spellings(language: str) -> list[tuple[regex.Pattern, str | Callable]]:
-    """What the splitter takes otherwise, and the spelling that it knows, character by character."""
+    """Patterns that the splitter misreads, and a spelling of the same length that it knows."""
     more = "|".join([",", *(words for codes, words in _MORE.items() if language in codes)])
     spellings = {
         r"[\s--\ ]": " ",  # it fails on a wide blank after an initial

@@ -16,7 +16,7 @@ def attend(
 ) -> Attention:
     """Where a translation, token indices, looks in its source.
 
-    Words are those that the model reads and says.
+    Words are those of the texts that the model reads and writes.
     """
     source = codec.encode(segment.pieces)
     subwords, words = codec.name_source(source), _number_words(codec, segment)
@@ -37,7 +37,7 @@ def as_typed(
 ) -> Attention:
     """The attention of `attend`, its words counted in the texts that the user has.
 
-    The translation is `said` by the model, and `done` for the user.
+    The translation is `said` as the model wrote it, and `done` as the user gets it.
     """
     if not attention.target_words:
         return attention
@@ -50,8 +50,8 @@ def as_typed(
 
 
 def _number_words(codec: TextCodec, segment: Segment, text: Traced | None = None) -> list[int]:
-    """The word of each subword of a segment as it is read, or in another form of its text."""
-    # The last subwords may be left out.
+    """The number of each subword's word: in the text as the model reads it, or in `text`."""
+    # A segment that was too long lacks its last subwords.
     words = codec.number_source_words(segment.read.text)[: len(segment.pieces)]
     there = segment.read.match_words(text) if text else range(len(segment.read.text.split()))
     return [there[word] for word in words]
@@ -74,7 +74,7 @@ def align_subwords(attentions: Sequence[Attention]) -> list[tuple[int, int]]:
 
 
 def align_words(attentions: Sequence[Attention]) -> list[tuple[int, int]]:
-    """Which words those subwords belong to: each pair once, by the words of the translation.
+    """The words of the pairs of `align_subwords`: each pair once, in the translation's order.
 
     Words are what stands between white space in the two texts, counted from 0.
     """
@@ -88,15 +88,15 @@ def align_words(attentions: Sequence[Attention]) -> list[tuple[int, int]]:
 
 
 def weigh_words(attention: Attention, targets: int, sources: int) -> np.ndarray:
-    """How much each word of a translation is of each word of its source: shares. (T, S).
+    """The shares of the source's words in each word of a translation. (T, S).
 
     A word looks where its subwords look on average, but for the end of the sentence. Punctuation
     does not count beside letters. Where several words look at one of the source, it counts most for
     the one that looks at it most.
 
     Args:
-        attention: `Attention` of what was translated at once.
-        targets, sources: How many words there are. Some may have no subword.
+        attention: Of a segment.
+        targets, sources: How many words the texts have. Some may have no subword.
     """
     looks = np.zeros((targets, sources))
     said = [any(map(str.isalnum, subword)) for subword in attention.target]

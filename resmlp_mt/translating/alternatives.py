@@ -15,7 +15,7 @@ from resmlp_mt.translating.translator import Translator
 # Twice as many subwords are tried as translations are wanted: some only end the last word of the
 # prefix, and some lead to the same translation.
 MORE = 2
-# Of all beams in a batch: 64 sentences of 12 subwords, with 5 beams each.
+# Source subwords of all beams in a batch: 64 sentences of 12 subwords, with 5 beams each.
 _STEPS = 64 * 12 * 5
 
 
@@ -28,14 +28,14 @@ def find_alternatives(
 ) -> Iterator[list[Hypothesis] | None]:
     """Yield translations that begin alike, and then go on in different ways.
 
-    None stands for a batch that was searched, with more of them to come: a queue may do other work.
+    None comes before each batch of the search: a queue may do other work then.
 
     Of the likeliest subwords behind the prefix each is tried, and the translation then completed as
     by `Translator.translate_segments`, `options.nbest` of each segment at most. If the prefix
     ends in a blank, its last word is whole.
 
     Raises:
-        UserError: If the prefix is too long, or holds what the model cannot say.
+        UserError: If the prefix is too long, or the model has no subwords for it.
     """
     codec = translator.codec
     for segment in segments:

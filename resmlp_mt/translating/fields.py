@@ -6,14 +6,14 @@ from functools import partial
 
 from resmlp_mt.errors import UserError, name_some, on_a_line
 
-# The text of a line, and what puts a translation, and its score, into that line.
+# The text of a line, and a function that puts a translation, and its score, into that line.
 Taken = tuple[str, Callable[..., str]]
 
 
 def choose_field(
     source: str, target: str | None, score: str | None = None
 ) -> Callable[[str, str], Taken]:
-    """What takes the text from a line: take(line, place).
+    """A function that takes the text from a line: take(line, place).
 
     Args:
         source: The place of the text: a column of lines with tabs, counted from 1, or the field of
@@ -21,15 +21,15 @@ def choose_field(
             the object "m", unless a field has the whole name.
         target: Where the translation goes: a column that is there or the next after the last, or a
             field, which may be new. None: in place of the text.
-        score: Where its score goes, if anywhere: as for `target`, once that is there.
+        score: Where its score goes, as for `target`, once the translation is there. None: nowhere.
 
     Returns:
-        take(line, place) is the text, and put(translation, score), which returns the line. A blank
-        line has no text, and stays as it is; a null gives nulls. UserError, which names the place,
-        if the line has too few columns, is no JSON object, or has no text there.
+        take(line, place) returns the text, and put(translation, score), which returns the line. A
+        blank line has no text, and stays as it is; a null gives nulls. It raises a UserError that
+        names `place` if the line has too few columns, is no JSON object, or has no text there.
 
     Raises:
-        UserError: If they do not go together, or a column is below 1.
+        UserError: If columns and fields are mixed, `score` is at a text, or a column is below 1.
     """
     places = [source, source if target is None else target, score]
     for flag, place in zip(("--into", "--score-into"), places[1:], strict=True):

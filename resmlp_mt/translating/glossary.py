@@ -27,19 +27,19 @@ _PARTS = re.compile(r"\w+|\W")
 
 
 class Terms(dict[tuple[str, ...], Wanted]):
-    """Terms in parts, as `_cut` makes them, each with what is wanted for it."""
+    """Terms in parts, as `_cut` makes them, each with the translation that is wanted."""
 
     def __init__(self, terms: Mapping[str, Wanted]):
         super().__init__((tuple(_cut(term)), wanted) for term, wanted in terms.items())
-        # How many parts the terms have that begin with a part, most first.
+        # The lengths in parts of the terms that begin with a part, longest first.
         self.lengths: defaultdict[str, list[int]] = defaultdict(list)
         for first, length in sorted({(term[0], len(term)) for term in self}, reverse=True):
             self.lengths[first].append(length)
 
     def find(self, parts: Sequence[str], begin: int) -> tuple[int, Wanted | None]:
-        """Where the longest term ends that begins at a part of a text, and what is wanted for it.
+        """The end of the longest term that begins at a part of a text, and the wanted translation.
 
-        Where there is none, its end is its beginning.
+        Where there is no term, the end is the beginning.
         """
         for length in self.lengths.get(parts[begin], ()):
             term = tuple(parts[begin : begin + length])
@@ -54,13 +54,13 @@ class Glossary:
     A term in lower case is found in any case, one with a capital only as it is written, or in a
     text in capitals. It is found as whole words, but where it begins or ends with a character of a
     script that puts no blanks between words. The longer of two terms counts where both begin at the
-    same place, and of two that are as long the one that is written so. Letters with marks are the
-    same composed and decomposed.
+    same place, and of two as long the one that is written as in the text. Letters with marks are
+    the same composed and decomposed.
 
     Args:
         terms: {term: its translation}.
         codec: The model's.
-        must: Whether a translation may not go without any of them.
+        must: Whether a translation must hold all of them.
 
     Raises:
         UserError: If the model has no subwords for a translation, or one is empty.
@@ -88,14 +88,14 @@ class Glossary:
             if (alike := _write_alike(term)) in known:
                 raise UserError(f"glossary: {shorten(term)} stands there twice")
             known[alike] = Wanted(_join_blanks(translation), wanted, must)
-        # Of two that are alike in capitals, the one that has some counts.
+        # Of two terms that are alike in capitals, the one with a capital counts.
         raised = sorted(known, key=str.islower, reverse=True)
         self._terms = Terms(known)
         self._raised = Terms({upper(term, self._language): known[term] for term in raised})
         self._joined = [self]
 
     def over(self, other: "Glossary") -> "Glossary":
-        """These terms and those of another. Of the same term, what is said here counts."""
+        """These terms and those of another. For a term in both, the translation here counts."""
         joined = copy(self)
         joined._joined = [*self._joined, *other._joined]
         return joined
@@ -127,7 +127,7 @@ class Glossary:
         for begin in range(len(written)):
             if begin < end:
                 continue
-            # Of those that are as long, the one as it is written counts.
+            # Of terms that are as long, the one that is written as in the text counts.
             found = (terms.find(parts, begin) for terms, parts in ways)
             end, wanted = max(found, key=itemgetter(0))
             if wanted is not None:
@@ -165,7 +165,7 @@ def _write_alike(text: str) -> str:
 
 
 def _cut(text: str) -> list[str]:
-    """The parts of a text between the places that are within no word and no character."""
+    """A text in parts: cut wherever it is within no word and no character."""
     if _USUAL.fullmatch(text):
         return _PARTS.findall(text)
     places = [i for i in range(1, len(text)) if _parts_words(text, i)]
@@ -179,6 +179,6 @@ def _parts_words(text: str, place: int) -> bool:
 
 @lru_cache(2**12)
 def _is_spaced(character: str) -> bool:
-    """Whether it belongs to a word that has blanks around it. Vowel signs do, which are marks."""
+    """Whether a character is of a word with blanks around it. Vowel signs are, which are marks."""
     word = character == "_" or character.isalnum() or unicodedata.category(character)[0] == "M"
     return word and not _UNSPACED.match(character)

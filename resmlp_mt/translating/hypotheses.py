@@ -1,4 +1,4 @@
-"""Translations: what is found for a text, and how its parts become one again."""
+"""Translations of a text, joined from those of its parts."""
 
 import re
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from resmlp_mt.text.punctuation import CLOSERS, COMMAS, ENDS, UNSEEN, UNSPACED
 from resmlp_mt.text.segments import Segment
 from resmlp_mt.text.sentences import parts_sentences_by_blanks
 
-# Before a gap without white space. Others are within a word of a language that has blanks between
-# words: within a long address.
+# Characters behind which a text may end without white space. Behind others a word was cut, in a
+# language that has blanks between words: a long address.
 _PARTED = regex.compile(f"(?V1)[{ENDS}{COMMAS}{UNSPACED}{CLOSERS}…—]")
 _MOSTLY = 0.5  # of a text's characters unknown: its translation may be made up
 
@@ -28,8 +28,8 @@ class Attention:
     `source` and `target` are subwords with the end of the sentence; `weights`, (T, S), has a row
     for each of the target's, which sums to 1.
 
-    `source_words` and `target_words` are the number of the word of each subword without the end:
-    of what stands between white space in the text, counted from 0. A blank translation has none.
+    `source_words` and `target_words` number the words of the subwords, but not of the end. A word
+    stands between white space in the text, counted from 0. A blank translation has none.
     """
 
     source: list[str]
@@ -48,7 +48,7 @@ class Attention:
 class Hypothesis:
     """A translation and its score: mean log-probability (base e) of its subwords.
 
-    `attention`, if it was asked for, is one of each part of the line that was translated at once:
+    `attention`, if it was asked for, has one for each part of the line that was translated at once:
     mostly of the whole. `unknown` is the share of the source's characters that the model never saw.
     `lost` says that a part stays as it is, since each translation of it lost a number or a name.
     """
@@ -88,8 +88,8 @@ def join(
     Args:
         text: The source. It stays as it is where the model has no subwords for it. Of blanks and
             control characters alone only the line ends stay.
-        parts: The translations of what `Translator.split` returned, but for those of `before`.
-        segments: What it returned.
+        parts: The translations of each segment, but for those of `before`.
+        segments: Of the text, from `Translator.split`.
         language: Of the translation.
         before: The translations of the first segments, with the white space behind each. Their
             scores do not count.
@@ -116,7 +116,7 @@ def join(
 def _join_attention(
     parts: list[Hypothesis], sources: list[str], targets: list[str]
 ) -> list[Attention]:
-    """The attention of parts, with words counted over the texts, over parts of which they reach."""
+    """The attention of parts, its words counted in the whole texts: a word may be in two parts."""
     if not any(part.attention for part in parts):
         return []
     return [
@@ -155,7 +155,7 @@ def _find_spaces(segments: list[Segment], usual: str) -> list[str]:
 
 
 def _is_parted(before: str, after: str) -> bool:
-    """Whether more than a cut within a word parts two texts."""
+    """Whether two texts without white space between them are not the halves of a cut word."""
     last = (before.rstrip(UNSEEN) or before)[-1]
     if last in ".!?":  # within an address, a small letter or a digit follows
         return not re.match("[0-9a-z]", after)

@@ -69,7 +69,7 @@ def _read(path: Path) -> Iterator[str]:
 
 
 def take_shard(paths: list[Path], shard: str) -> tuple[Lines, int, int]:
-    """Find one shard of the lines of files: those in a row that are the I-th of N parts.
+    """Find one shard of the lines of files: the I-th of N parts, each of lines in a row.
 
     All shards one after the other are the lines of the files. Their sizes differ by one at most.
 
@@ -81,7 +81,7 @@ def take_shard(paths: list[Path], shard: str) -> tuple[Lines, int, int]:
         All lines, how many come before the shard, and how many before its end.
 
     Raises:
-        UserError: If the shard is none, or a file cannot be read twice.
+        UserError: If `shard` is not I/N, or a file cannot be read twice.
     """
     found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", shard)
     number, count = map(int, found.groups()) if found else (0, 0)

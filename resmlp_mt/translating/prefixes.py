@@ -20,10 +20,10 @@ Row = tuple[str, str, Sequence[str]]
 
 
 def check_beside(lines: object, prefix: object, words: object) -> None:
-    """Refuse at once what cannot stand beside the lines, as far as that shows before they are read.
+    """Check prefixes and words at once, as far as they can be before the lines are read.
 
     Raises:
-        ValueError: For what is no text or no list, and for more of them than lines.
+        ValueError: If they are no text or list, or more than the lines.
     """
     known = 1 if isinstance(lines, str) else len(lines) if isinstance(lines, Sized) else math.inf
     for name, given in (("prefix", prefix), ("words", [] if words is None else words)):
@@ -37,11 +37,11 @@ def check_beside(lines: object, prefix: object, words: object) -> None:
 def lay_beside(
     lines: Iterable[str], prefix: str | Iterable[str], words: Iterable[Sequence[str]] | None
 ) -> Iterator[Row]:
-    """Yield each line with what belongs to it; a single prefix belongs to all.
+    """Yield each line with its prefix and its words; a single prefix is that of all lines.
 
     Raises:
-        ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or something
-            else in the place of one.
+        ValueError: If there are fewer prefixes, or fewer lists of words, than lines; or one is
+            something else.
     """
     prefixes = repeat(prefix) if isinstance(prefix, str) else iter(prefix)
     words = repeat(()) if words is None else iter(words)
@@ -58,20 +58,20 @@ def lay_beside(
         if not all(isinstance(word, str) for word in texts):
             raise ValueError(f"words: a list of texts for line {number}, not {shorten(held)}")
         begin, *texts = map(mend_surrogates, [begin, *texts])
-        # What is blank leads nothing.
+        # Blank ones lead nothing.
         yield line, begin if begin.strip() else "", [word for word in texts if word.strip()]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the input, and what leads its translation.
+    """A line of the input, with the prefix and the words of its translation.
 
     Attributes:
         text: As it was given.
         segments: Its parts, each translated at once.
         kept: Translations of the first parts, one each, as a prefix has them.
-        prefix: What the translation of the next part begins with.
-        words: What the translation shall hold.
+        prefix: The beginning of the translation of the next part.
+        words: Texts that the translation shall hold.
     """
 
     text: str
@@ -87,10 +87,10 @@ class Line:
 
 
 def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list[str], str]:
-    """Divide a prefix into what translates whole parts of a text, and the beginning of the next.
+    """Divide a prefix into translations of whole parts of a text, and the beginning of the next.
 
-    Its finished lines are the first ones of the text. Its finished sentences behind them are the
-    first ones of the next line. A block of code is a line. The language is that of the prefix.
+    Its finished lines translate the first lines of the text; its finished sentences behind them,
+    the first sentences of the next line. A block of code is a line. `language`: Of the prefix.
 
     Returns:
         The translations of the first parts, one each, and the rest of the prefix.
@@ -113,20 +113,20 @@ def divide_begun(prefix: str, parts: list[Segment], language: str) -> tuple[list
 
 
 def _lay_out(sentences: list[str], count: int) -> list[str]:
-    """So many texts of them: the last takes all that are left, or some are empty."""
+    """Sentences in `count` texts: the last takes all further ones; missing ones are empty."""
     laid = [*sentences[: count - 1], "".join(sentences[count - 1 :])]
     return laid + [""] * (count - len(laid))
 
 
 def make_guides(codec: TextCodec, lines: list[Line], first: int) -> list[Guide]:
-    """A guide for every part of lines that is left to translate.
+    """A guide for every part of the lines that has no translation yet.
 
-    The prefix of a line goes to the first of these that is no code. Each holds the words of its
+    The prefix of a line goes to the first such part that is no code. Each has the words of its
     line. The first line has the number `first`.
 
     Raises:
-        UserError: If the model has no subwords for what a translation shall hold, or a line that
-            has words to hold is in several parts.
+        UserError: If the model has no subwords for a prefix or a word, or a line that has words to
+            hold is in several parts.
     """
     guides = []
     for number, line in enumerate(lines, first):

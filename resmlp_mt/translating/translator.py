@@ -35,7 +35,7 @@ from resmlp_mt.translating.prefixes import (
     make_guides,
 )
 
-# How many times as many hypotheses are kept where all that were kept before lost something.
+# How many times as wide the beam is at a second try, after each hypothesis lost something.
 _WIDER = 4
 
 
@@ -54,7 +54,7 @@ class Translator(Loaded):
     `with` block, or by `close`, unless a copy has it.
 
     Args:
-        engine: What searches: a `FoldedSearch`, a `FairseqSearch` or an `Ensemble` of them.
+        engine: A `FoldedSearch`, a `FairseqSearch` or an `Ensemble` of them.
         codec: The model's dictionaries and subwords.
         threads: Batches searched side by side.
     """
@@ -81,11 +81,11 @@ class Translator(Loaded):
                 same dictionaries are an ensemble: at every step the mean of their probabilities
                 counts.
             device: As torch names it; "auto" takes an accelerator where there is one. Exported
-                models translate on the CPU alone, and others beside them. Those that come with the
-                package are exports in 8 bits there, and checkpoints on any other device.
-            threads: An exported model searches as many batches side by side; for a checkpoint they
-                are torch's, of the whole process. Default: one a core, or what the environment
-                variable OMP_NUM_THREADS says.
+                models translate on the CPU alone, and so does an ensemble with one. Models that
+                come with the package are exports in 8 bits there, and checkpoints elsewhere.
+            threads: Batches that an exported model searches side by side; for a checkpoint, torch's
+                threads of the whole process. Default: the environment variable OMP_NUM_THREADS, or
+                one a core.
 
         Raises:
             UserError: If something is missing, broken, or does not fit together.
@@ -108,7 +108,7 @@ class Translator(Loaded):
     def close(self) -> None:
         """Free the model, unless a copy has it. After that nothing can be translated.
 
-        Searches of other threads end well before it is freed.
+        Searches that other threads have begun are finished before it is freed.
         """
         self.engine = None
 
@@ -134,7 +134,7 @@ class Translator(Loaded):
             The best translation of each text in a list; of a string, a string.
 
         Raises:
-            ValueError: If more than the best is asked for, or something else than text is given.
+            ValueError: If more than the best is asked for, or a line is no text.
         """
         asked = options.get("options")
         if getattr(asked, "nbest", options.get("nbest", 1)) != 1:
@@ -189,20 +189,20 @@ class Translator(Loaded):
             split_sentences: As for `Pipeline.split`; a line that has words to hold stays whole.
             recase: As for `Pipeline.split`; a line that has a prefix or words to hold is taken as
                 typed.
-            prefix: What translations begin with: of all lines, or of each of them. Sentences that
-                are finished in it stand for as many of the line, of which the rest is translated.
-            words: Of each line those that its translation shall hold, in the given order if
-                `constraints` says no other.
+            prefix: The beginning of the translations: one for all lines, or one for each. Its
+                finished sentences translate as many of the line; only the rest is translated.
+            words: The texts that the translation of each line shall hold, in the given order unless
+                `constraints` says otherwise.
             glossary: Terms of the source and what a translation shall hold for each, or a file
-                with them, as `read_glossary` takes it. Sentences without any are translated as
+                with them, as `read_glossary` takes it. Sentences without a term are translated as
                 without a glossary.
-            first: Number of the first line. What is sampled depends on the numbers.
-            **search: `beam`, `nbest` and whatever else `SearchOptions` takes, in its place.
+            first: Number of the first line. Samples depend on the numbers of their lines.
+            **search: `beam`, `nbest` and all else that `SearchOptions` takes, instead of `options`.
 
         Raises:
             ValueError: At once, if an option is impossible; on the way, if a line is no text.
             UserError: At once, if the beam is wider than the vocabulary. On the way, if a line
-                cannot be translated so.
+                cannot be translated as asked.
         """
         reading = ReadingOptions(
             batch_tokens, buffer_size, split_sentences, recase, attention, first
@@ -256,7 +256,7 @@ class Translator(Loaded):
         reading: ReadingOptions,
         glossary: Glossary | None,
     ) -> Line:
-        """A line in the parts that are translated at once, of which a prefix may have some."""
+        """A line in parts, each translated at once; a prefix may hold translations of the first."""
         segments = self.split(
             text,
             glossary,
@@ -275,9 +275,9 @@ class Translator(Loaded):
         found: list[list[Hypothesis]],
         before: Sequence[Hypothesis] = (),
     ) -> list[Hypothesis]:
-        """The translations of a text, of those of its parts, with the share that is unknown.
+        """The translations of a text, joined from those of its parts, with the unknown share.
 
-        The first parts have theirs in `before`, from a prefix, and the others in `found`.
+        Those of the first parts are in `before`, from a prefix; those of the others in `found`.
         """
         best = join(text, found, segments, self.codec.target_language, before)
         unknown = self._share_unknown(segments)
@@ -295,13 +295,12 @@ class Translator(Loaded):
         """Yield the best translations of each segment: `translate_nbest` without its buffers.
 
         A segment without letters stays as it is, and so does one that the model cannot read, unless
-        something leads its search. So does one with words that it cannot read and that no
-        translation keeps.
+        a guide leads its search. So does one of which each translation lost a number or a name.
 
         Args:
-            segments: What `split` returned.
+            segments: From `split`.
             options, batch_tokens, attention: As for `translate_nbest`.
-            guides: What leads the search of each segment, if anything does.
+            guides: One for each segment, if any segment is led.
             threads: Batches searched side by side. Default: as many as this translator has.
         """
         each = guides or [Guide()] * len(segments)
@@ -340,7 +339,7 @@ class Translator(Loaded):
                 if kept := self.describe(read, beams, options.nbest, attention):
                     found[i] = kept
                     lost.discard(i)
-                # There may be another way to read what lost something by this one.
+                # Read in another way, the segment may lose nothing.
                 elif again := self.pipeline.read_again(read):
                     ways[i] = again
         for i, segment in zip(first, segments, strict=True):
@@ -358,7 +357,7 @@ class Translator(Loaded):
         """Translate token indices: the part of `translate_nbest` that takes the time.
 
         Args:
-            sources: Of each sentence the indices that `TextCodec.encode` makes.
+            sources: Token indices of each sentence, from `TextCodec.encode`.
             options, batch_tokens: As for `translate_nbest`.
             guides, threads: As for `translate_segments`.
 
@@ -366,7 +365,7 @@ class Translator(Loaded):
             The beams of each sentence, best first: token indices without the end, and score.
 
         Raises:
-            UserError: If there is none, as where weights overflow, or the beam is wider than the
+            UserError: If nothing is found, as where weights overflow, or the beam is wider than the
                 vocabulary.
             ValueError: If the translator was closed.
         """
@@ -381,7 +380,7 @@ class Translator(Loaded):
     def split(
         self, text: str, glossary: Glossary | None = None, **reading: bool | None
     ) -> list[Segment]:
-        """Split a text into what is translated at once; other arguments as for `Pipeline.split`."""
+        """Split a text into segments; other arguments as for `Pipeline.split`."""
         find_terms = glossary.find if glossary else None
         return self.pipeline.split(text, find_terms=find_terms, **reading)
 
@@ -424,7 +423,7 @@ class Translator(Loaded):
         return kept
 
     def leave(self, segment: Segment, attention: bool, lost: bool = False) -> Hypothesis:
-        """The segment as its own translation, of which the model has no doubt.
+        """The segment as its own translation, with a score of 0.
 
         `lost` says that each translation lost something.
         """

@@ -34,7 +34,7 @@ class Models:
     Args:
         seeds: The whole folders.
         mutate: (generator, bytes of a file) -> bytes.
-        use: What is done with a folder.
+        uses: Functions to call with a folder.
         names: The files to mutate.
     """
 
@@ -48,11 +48,11 @@ class Models:
         self.seeds, self.names, self.mutate, self.uses = seeds, names, mutate, uses
 
     def whole(self) -> list[Callable[[], None]]:
-        """What uses the whole folders, and must find nothing wrong."""
+        """Calls that use the whole folders, and must raise nothing."""
         return [partial(self.uses[0], seed) for seed in self.seeds]
 
     def make(self, rng: Random, folder: Path) -> Callable[[], None]:
-        """Fill a folder with a hostile model; returns what uses it."""
+        """Fill a folder with a hostile model; returns a call that uses it."""
         model = Path(shutil.copytree(rng.choice(self.seeds), folder / "model"))
         target = model / rng.choice([name for name in self.names if (model / name).is_file()])
         if rng.random() < 0.04:  # another file in its place
@@ -84,12 +84,12 @@ class Pictures:
         self.pictures = pictures
 
     def whole(self) -> list[Callable[[], None]]:
-        """What decodes those that are no bomb, and must find nothing wrong."""
+        """Calls that decode the pictures but the bombs, and must raise nothing."""
         small = [path for path in self.pictures if path.stem != "bomb"]
         return [partial(_decode, path, 3) for path in small]
 
     def make(self, rng: Random, folder: Path) -> Callable[[], None]:
-        """Write a hostile picture; returns what decodes it."""
+        """Write a hostile picture; returns a call that decodes it."""
         seed = rng.choice(self.pictures)
         mutate = rng.choice((mutate_bytes, mutate_chunks, mutate_scans))
         path = folder / seed.name
@@ -104,11 +104,11 @@ class Archives:
         self.archives = archives
 
     def whole(self) -> list[Callable[[], None]]:
-        """What reads the whole archives, and must find nothing wrong."""
+        """Calls that read the whole archives, and must raise nothing."""
         return [partial(_read, path) for path in self.archives]
 
     def make(self, rng: Random, folder: Path) -> Callable[[], None]:
-        """Write a hostile archive; returns what reads all of its pictures."""
+        """Write a hostile archive; returns a call that reads all of its pictures."""
         seed = rng.choice(self.archives)
         mutate = mutate_bytes
         if seed.suffix == ".tar":

@@ -121,7 +121,7 @@ def mutate_tree(rng: Random, tree: Any, change: Callable[[Random, Any], Any] | N
     Args:
         rng: Where the randomness comes from.
         tree: The values.
-        change: What to make of a value, where it is not replaced by one of `VALUES`.
+        change: Changes a value, where it is not replaced by one of `VALUES`.
     """
     tree = copy.deepcopy(tree)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):

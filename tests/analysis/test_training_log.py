@@ -1,4 +1,4 @@
-"""What is read from the logs of trainings."""
+"""Figures read from the logs of trainings."""
 
 import json
 

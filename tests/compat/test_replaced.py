@@ -1,4 +1,4 @@
-"""What stands in the place of fairseq's is described, and in place."""
+"""Replacements of functions of fairseq are described on the page, and in place."""
 
 import re
 from pkgutil import resolve_name

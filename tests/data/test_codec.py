@@ -1,4 +1,4 @@
-"""What a translation shall hold, in subwords that SentencePiece joins to the text again."""
+"""Texts that a translation shall hold, in subwords that SentencePiece joins to them again."""
 
 import numpy as np
 import pytest

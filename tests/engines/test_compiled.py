@@ -21,7 +21,7 @@ UNLIKE = {"resmlp_wmt_en_de": {}, "resmlp_plus_tiny": {"decoder_attention_heads"
 
 @pytest.fixture
 def finds(monkeypatch):
-    """What each call of the compiled search got."""
+    """The arguments of each call of the compiled search."""
     calls, find = [], FoldedSearch.find
     monkeypatch.setattr(
         FoldedSearch, "find", lambda self, *given: calls.append(given) or find(self, *given)

@@ -316,7 +316,7 @@ def test_what_the_model_has_no_symbol_or_position_for_is_refused(mixer, engines_
 
 
 def said_by_fairseq(models, symbols, sources, strategy=None, led=None, **options):
-    """What fairseq's generator answers to our sources: of each, (tokens, score), best first."""
+    """The beams of fairseq's generator for each source: (tokens, score), best first."""
     options = dict(beam_size=4, unk_penalty=float("inf")) | options
     generator = mend_generator(
         SequenceGenerator(models, symbols, search_strategy=strategy, **options)

@@ -47,7 +47,7 @@ READERS = {
 
 
 def run(model) -> list[float]:
-    """What ONNX Runtime makes of a model, or of the name of its file."""
+    """The output of ONNX Runtime for a model, or for the name of its file."""
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     return session.run(["y"], {"x": np.zeros(4, np.float32)})[0].tolist()
 

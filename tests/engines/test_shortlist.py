@@ -36,7 +36,7 @@ def allowed(source):
 
 
 def searched_within(reference, source, symbols, options, guides=None):
-    """What fairseq's search finds if all other symbols are impossible."""
+    """The beams of fairseq's search if all other symbols are impossible."""
     barred = torch.full((19,), -torch.inf)
     barred[symbols] = 0
     hook = reference.model.decoder.output.register_forward_hook(lambda _, __, y: y + barred)

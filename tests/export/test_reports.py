@@ -1,4 +1,4 @@
-"""What ONNX Runtime would tell its maker."""
+"""Reports of ONNX Runtime to its maker: there are none."""
 
 import os
 import subprocess

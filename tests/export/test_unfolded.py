@@ -1,4 +1,4 @@
-"""What has no folded form is refused, and a matrix of any layout is laid out as it computes."""
+"""Parts without a folded form are refused; a matrix of any layout is exported as it computes."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What torch.hub and fairseq's own way to load models give."""
+"""Models loaded by torch.hub, and by fairseq's own way."""
 
 import os
 import re

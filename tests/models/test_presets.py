@@ -31,7 +31,7 @@ PAPER = dict(
 
 
 def parse(preset: str, *flags) -> Namespace:
-    """What fairseq-train makes of a command line."""
+    """A command line as fairseq-train parses it."""
     parser = options.get_training_parser()
     line = ["data-bin", "--arch", preset, *map(str, flags)]
     return options.parse_args_and_arch(parser, line)

@@ -354,7 +354,7 @@ def test_embeddings_are_scaled_by_the_root_of_their_width_unless_told_not_to(pla
 
 
 def positions_added(side) -> torch.Tensor:
-    """What one word gets in addition at each position. (S, C)."""
+    """The vectors that are added to one word, by position. (S, C)."""
     tokens = torch.full((1, S), 5)
     return (side.embed(tokens) - side.embed.scale * side.embed.tokens(tokens))[0]
 

@@ -1,4 +1,4 @@
-"""What reads batches ahead ends before the process, whose exit status stays its own."""
+"""Readers ahead of batches end before their process, whose exit status stays its own."""
 
 import signal
 from pathlib import Path

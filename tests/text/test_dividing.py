@@ -1,4 +1,4 @@
-"""What a text is cut into: nothing is lost, and what is together stays together."""
+"""Texts cut into parts: nothing is lost, and words that belong together stay together."""
 
 import re
 from functools import partial

@@ -34,7 +34,7 @@ COMPUTED = [
 
 
 def find(text):
-    """What is named of a text."""
+    """The words of a text that get names."""
     return list(pipeline("en", "de").read(text, about("en", "de"), NAMING, 99).names.values())
 
 

@@ -1,4 +1,4 @@
-"""What is taken off a text comes back, whatever a model makes of the rest."""
+"""Parts taken off a text come back, whatever a model makes of the rest."""
 
 import re
 from collections import Counter

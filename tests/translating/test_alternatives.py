@@ -1,4 +1,4 @@
-"""What else could stand at a place, against the probabilities of the model."""
+"""Other ways to go on at a place, against the probabilities of the model."""
 
 import pytest
 import torch
@@ -14,7 +14,7 @@ CHECKPOINT = PRETRAINED / "multi30k-en-de" / "model.pt"
 
 
 def find_last(*asked, **options):
-    """What is found in the end, after as many batches as it takes."""
+    """The alternatives of one segment, after the batches of their search."""
     *batches, found = find_alternatives(*asked, **options)
     assert not any(batches)
     return found

@@ -1,4 +1,4 @@
-"""What the rules keep is in translations, whatever the model says."""
+"""Translations have the words that rules keep, whatever the model says."""
 
 import warnings
 from functools import cache

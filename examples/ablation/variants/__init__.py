@@ -27,7 +27,7 @@ PROJECTED = ("projections", "gate", "gate_on", "gate_bias", "gated_sides")
 
 @dataclass
 class VariantConfig(ResMLPConfig):
-    """What is left open is as --token-mixer and --norm say."""
+    """The parts of a variant. Those left open are as --token-mixer and --norm say."""
 
     matrix: Optional[ChoiceEnum(list(MATRICES))] = field(  # noqa: UP045 (fairseq reads it)
         default=None, metadata={"help": "what A is"}

@@ -134,7 +134,7 @@ def _normalising(network: nn.Module, model: ModelCase) -> nn.Module:
 
 
 def _scale(model: ModelCase) -> tuple[list, list]:
-    """What its images are normalised with: mean and standard deviation."""
+    """Mean and standard deviation of each channel, to normalise the model's images."""
     preset = IMAGENET | IMAGE_PRESETS[model.preset]
     return preset["mean"], preset["std"]
 

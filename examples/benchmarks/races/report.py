@@ -28,8 +28,8 @@ def make_rows(results: list[Result], rounds: int, threads: int, **described) -> 
     """One row a rival and case.
 
     Args:
-        results: What `race` returned.
-        rounds, threads: As given to it.
+        results: From `race`.
+        rounds, threads: As for `race`.
         **described: More columns, the same in all rows.
     """
     here = describe_here()
@@ -129,7 +129,7 @@ def append_rows(path: Path, rows: list[dict], columns: Iterable[str] = ()) -> li
 
 
 def _compare(table: Iterable[str], row: Iterable[str]) -> str:
-    """What keeps a row out of a table, by the names of their columns; "" where nothing does."""
+    """The fault that keeps a row out of a table, by the names of their columns; "" for none."""
     table, row = list(table), list(row)
     if missing := [name for name in row if name not in table]:
         return f"has no column {', '.join(missing)}"

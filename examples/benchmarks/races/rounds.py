@@ -26,7 +26,7 @@ from resmlp_mt.files.output import abandon
 
 @dataclass
 class Rival:
-    """What is measured: `build(**arguments)` gives a callable that takes a case.
+    """A program to measure: `build(**arguments)` gives a callable that takes a case.
 
     The callable does the case's work once and returns figures by name, "rate" among them: work
     done per second, in the same unit for all rivals.
@@ -39,12 +39,12 @@ class Rival:
 
 @dataclass
 class Result:
-    """What was measured of a rival in a case.
+    """The figures of a rival in a case.
 
     Attributes:
         figures: Name to median over the rounds.
         ratio: Median over the rounds of the rate divided by the first rival's.
-        spread: The smallest and the largest of these.
+        spread: The smallest and the largest of the rounds' ratios.
     """
 
     rival: str
@@ -65,7 +65,7 @@ def race(
 
     Args:
         rivals: The first is the one that the others are compared with.
-        cases: What is done, anything that can be pickled.
+        cases: The work to do, each anything that can be pickled.
         rounds: How often each rival does each case.
         threads: Threads of each rival.
         progress: Show a bar on stderr.
@@ -97,11 +97,11 @@ def take_turns(
     rounds: int,
     progress: bool = False,
 ) -> list[Result]:
-    """What `race` does with rivals that are built.
+    """`race` for rivals that are built.
 
     Args:
         names: Of the rivals.
-        runs: Does a case and returns figures, as what a `Rival` builds; one for each rival.
+        runs: The callables of the rivals, as `Rival.build` gives them.
         cases, rounds, progress: As for `race`.
     """
     cases, results = list(cases), []

@@ -1,4 +1,4 @@
-"""What the mixers are compared with, of torch's own modules: `--user-dir .../baseline`.
+"""Baselines for the mixers, of torch's own modules: `--user-dir .../baseline`.
 
 A small Vision Transformer stands here, a small ResNet in resnet.py. They are trained by the same
 task, loss and recipe as the ResMLP; only the model is another.

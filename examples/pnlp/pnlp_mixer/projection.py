@@ -18,7 +18,7 @@ NO_HASH = 2**31 - 1
 
 
 def cut_in_trigrams(subword: str) -> list[str]:
-    """What a subword is hashed by: its trigrams where it begins a longer word, else itself."""
+    """The trigrams of a subword that begins a word and has over 3 letters; else its whole text."""
     text = subword.removeprefix(WORD_START)
     if subword.startswith(WORD_START) and len(text) > 3:
         return [text[i : i + 3] for i in range(len(text) - 2)]

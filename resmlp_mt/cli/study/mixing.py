@@ -127,7 +127,7 @@ def _show(tiles, axes) -> tuple:
     down, across, height, width = tiles.shape
     largest = tiles.abs().max().item()
     scaled, style = mosaic(tiles) / (largest or 1), dict(vmin=-1, vmax=1, interpolation="nearest")
-    image = axes.imshow(scaled, "RdBu_r", **style)
+    image = axes.imshow(scaled.numpy(), "RdBu_r", **style)
     for i in range(1, down):
         axes.axhline(i * height - 0.5, color="0.35", linewidth=0.8)
     for i in range(1, across):
@@ -149,7 +149,7 @@ def _draw_stages(stages: list, chosen: list[int]):
         edges = (-(columns // 2) - 0.5, (columns + 1) // 2 - 0.5)
         edges += ((rows + 1) // 2 - 0.5, -(rows // 2) - 0.5)
         both = vertical[:, None] * horizontal
-        image.imshow(both, "viridis", vmin=0, extent=edges, interpolation="nearest")
+        image.imshow(both.numpy(), "viridis", vmin=0, extent=edges, interpolation="nearest")
         image.set_title(f"stage {stage}, max {both.max():.2g}", fontsize=9)
         for name, weights in (("vertical", vertical), ("horizontal", horizontal)):
             middle = len(weights) // 2

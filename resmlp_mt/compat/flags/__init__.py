@@ -1,6 +1,6 @@
 """Flags that a user of this package meets: presets, hardware and paths. All others are fairseq's.
 
-What cannot be is refused before anything is loaded, and some flags are put right.
+Impossible flags are refused before anything is loaded, and some flags are put right.
 """
 
 import os

@@ -27,7 +27,7 @@ def check_hardware(flags: Namespace) -> None:
 
 
 def mend_hardware(flags: Namespace) -> None:
-    """Choose what the hardware that is there can do, and warn where it can do little."""
+    """Choose flags that this hardware can follow, and warn where it is slow."""
     if getattr(flags, "tpu", False) and find_spec("torch_xla") is None:
         flags.tpu = False
     if not _is_on_cpu(flags):

@@ -23,9 +23,9 @@ class ClassifierKernel:
     """Pixels to logits.
 
     Args:
-        described: What `describe_classifier` wrote.
+        described: From `describe_classifier`.
         arrays: The weights that it names.
-        in_chans, image_size: Of the pixels that the rest of the export takes.
+        in_chans, image_size: Of the pixels, as the export's `Cut` makes them.
         classes: K.
         threads: How many work on a batch.
 
@@ -45,7 +45,7 @@ class ClassifierKernel:
     ):
         self._compute = load_function("classify", "Block", "Classifier", "Batch")
         self._weights, self._threads = (weights := Weights(arrays)), threads
-        # By process: one that was forked may have that of its parent locked for ever.
+        # One for each process: a forked one may have its parent's lock, locked for ever.
         self._locks: defaultdict[int, Lock] = defaultdict(Lock)
         self._shape, self._classes = (in_chans, image_size, image_size), classes
         hidden, patch = described["hidden"], described.get("patch")
@@ -88,7 +88,7 @@ class ClassifierKernel:
         )
 
     def _read(self, layers: list[dict], rows: int, patches: int, channels: int, hidden: int):
-        """Blocks, whose A has that many rows."""
+        """Blocks whose A has so many rows."""
         found = (STRUCTURES["Block"] * len(layers))()
         for block, parts in zip(found, layers, strict=True):
             take = self._weights.take

@@ -16,20 +16,20 @@ class DecoderKernel:
     """The decoder of a folded translator, for the compiled code.
 
     Attributes:
-        dtype: Of the numbers that a step leaves for later ones: float16 where the output layer
+        dtype: Of the numbers that a step leaves for later steps: float16 where the output layer
             has 8 bits.
         layers, channels, heads: D, C and E.
         output: Features to the logits of all symbols.
 
     Args:
-        described: What `describe_decoder` wrote.
+        described: From `describe_decoder`.
         arrays: The weights that it names; "decoder.matrix", as for `Weights.find_matrices`, and
             "decoder.scale", (D C,), which its rows are multiplied with; where the model has them
             "decoder.offset", (N, D C), and "decoder.positions", (N, C).
         symbols, positions: V and N.
         banned: Symbols that no translation has.
         end: The end of a sentence.
-        preview: What `learn_preview` found: the search then looks at all symbols through it, and at
+        preview: From `learn_preview`: the search then looks at all symbols through it, and at
             the best of them in full.
 
     Raises:
@@ -94,7 +94,7 @@ class DecoderKernel:
         self.mixing = self._lay_out_mixing(matrices)
 
     def _lay_out_mixing(self, matrices: np.ndarray) -> dict[str, int | None]:
-        """What a `Search` has of the matrices, by the names of its fields."""
+        """The fields of a `Search` for the matrices, by name."""
         (layers, heads), positions = matrices.shape[:2], self.positions
         take, width = self._weights.take_some, layers * self.channels
         if (scale := take("decoder.scale", (width,))) is None:
@@ -111,7 +111,7 @@ class DecoderKernel:
 
     @property
     def sides(self) -> tuple[int, int, int]:
-        """Of the keys and values that it attends to: (2 D, E, C / E)."""
+        """The shape of the keys and values that it attends to: (2 D, E, C / E)."""
         return 2 * self.layers, self.heads, self.channels // self.heads
 
     def _read_preview(self, arrays: dict[str, np.ndarray]) -> int:

@@ -18,7 +18,7 @@ from resmlp_mt.engines.kernels.weights import BLOCK, GROUP, Weights, read_number
 
 @dataclass(frozen=True)
 class KeysAndValues:
-    """What the decoder attends to, in float32 or float16.
+    """The keys and values that the decoder attends to, in float32 or float16.
 
     Attributes:
         keys: (D, B, E, C / E, S), S padded to groups.
@@ -35,7 +35,7 @@ class EncoderKernel:
     """Tokens to the keys and values of every decoder layer.
 
     Args:
-        described: What `describe_encoder` wrote.
+        described: From `describe_encoder`.
         arrays: The weights that it names; "encoder.matrix", as for `Weights.find_matrices`; where
             the model has them "encoder.bias", (D, H, N), and "encoder.positions", (N, C).
         symbols, positions: V and N of the encoder.

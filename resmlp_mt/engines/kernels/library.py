@@ -52,7 +52,7 @@ def find_kind() -> str | None:
     """The kind of this processor; None where it is of no kind, or nothing was built.
 
     Raises:
-        UserError: If RESMLP_CPU_ISA names what cannot run here.
+        UserError: If RESMLP_CPU_ISA names a kind that cannot run here.
     """
     wanted = os.environ.get("RESMLP_CPU_ISA", "").lower()
     if wanted not in ("", "none", *KINDS):
@@ -73,7 +73,7 @@ def load_function(name: str, *structures: str) -> Callable:
 
     Args:
         name: One of search, encode and classify.
-        structures: Those that it is given, in the order of native/library.c.
+        structures: Names of those that it takes, in the order of native/library.c.
 
     Raises:
         UserError: If there is none, or it was built for structures of other sizes, as where a newer
@@ -89,7 +89,7 @@ def load_function(name: str, *structures: str) -> Callable:
     library = find_library()
     try:
         built = (Integer * len(structures)).in_dll(library, f"{name}_structures")
-    except ValueError:  # before there were any
+    except ValueError:  # a build from before this check
         built = ()
     if [*built] != [ctypes.sizeof(STRUCTURES[name]) for name in structures]:
         raise UserError(

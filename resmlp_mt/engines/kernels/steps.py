@@ -1,8 +1,8 @@
 """The steps of a search in compiled code, and the beams between them.
 
 Each row is quantized with a scale of its own, so a sentence gets the same scores in any batch.
-Beams share their past: what a position leaves for the mixers is kept where it was computed, and a
-beam is the list of places that it came through. So nothing is reordered.
+Beams share their past: the mixers' numbers of a position stay where they were computed, and a beam
+is the list of places that it came through. So nothing is reordered.
 
 Shapes as in `nn/__init__.py`. Besides, M is beams of a sentence, and K symbols to choose from.
 """
@@ -30,7 +30,7 @@ class Found(NamedTuple):
     Attributes:
         tokens: Without the end. (T,).
         score: The sum of its log-probabilities, divided by a power of its length.
-        log_p: That of each token and of the end. (T + 1,).
+        log_p: Log-probabilities of the tokens and of the end. (T + 1,).
     """
 
     tokens: np.ndarray
@@ -41,23 +41,23 @@ class Found(NamedTuple):
 class Steps:
     """Runs the steps of a batch. Compiled code reads and writes the arrays where they lie.
 
-    At first the beams of a sentence are alike. There is one then, if its continuations are enough
-    for all.
+    At first the beams of a sentence are alike. Then only one is computed, if its continuations are
+    enough for all.
 
     Attributes:
         steps: How many were run.
         at_work: Which sentence of the memory each of the B is. (B,).
-        unfinished: Which of them want more translations. (B,).
+        unfinished: Which of the B want more translations. (B,).
         best_scores, best_tokens, best_places: The best continuations, as a step answers them; a
             place is a beam times `width`. (B, up to 2 M).
 
     Args:
         decoder: The decoder.
-        memory: What it attends to.
+        memory: The keys and values that it attends to.
         beam: M.
         width: Continuations of each beam that a step looks at.
         longest: Steps of the search.
-        choice: What they choose from; None for all symbols.
+        choice: The symbols that beams choose from; None for all.
         at_work: As the attribute. Default: all sentences of the memory.
 
     Raises:
@@ -110,17 +110,17 @@ class Steps:
 
     @property
     def tokens(self) -> np.ndarray:
-        """The last ones. (B, M), or (B, 1) before the first step."""
+        """The last token of each beam. (B, M), or (B, 1) before the first step."""
         return self._shape(self._tokens)
 
     @property
     def scores(self) -> np.ndarray:
-        """Those of the beams so far. Shape as `tokens`."""
+        """The scores of the beams so far. Shape as `tokens`."""
         return self._shape(self._scores)
 
     @property
     def keys(self) -> np.ndarray:
-        """Those of the last layer for the first sentence. (E, S, C / E)."""
+        """The keys of the last layer for the first sentence. (E, S, C / E)."""
         keys, source = self.memory.keys[-1, 0], self.memory.values.shape[3]
         return keys[..., :source].swapaxes(1, 2)
 
@@ -247,7 +247,7 @@ class Steps:
 
         Args:
             rows: Of the beams at work, (B M,). M of each sentence follow each other.
-            at_work: Which sentences these are then. (B,).
+            at_work: As the attribute, of the sentences that stay. (B,).
         """
         shape = self.steps, self.tokens.size
         places = self._all_places[: math.prod(shape)].reshape(shape)[:, rows]

@@ -29,7 +29,7 @@ class PackedProduct:
         if weight.ndim != 2 or not (whole or weight.dtype == np.int8) or whole != (scales is None):
             raise ValueError(f"a product of {weight.shape} in {weight.dtype}")
         self.inputs, self.outputs = weight.shape
-        # What was -128 to 127 becomes 0 to 255.
+        # Values of -128 to 127 become 0 to 255.
         rows = weight if whole else weight.view(np.uint8) ^ np.uint8(128)
         self.weight = _pack(rows, 0, 1, 1) if whole else _pack(rows, 128, INPUTS, 4)
         self.scales = None if whole else self._pad(scales)
@@ -59,7 +59,7 @@ def read_number(value) -> float:
     """A number of a description, -1 for none.
 
     Raises:
-        ValueError: If it is none.
+        ValueError: If it is no finite float.
     """
     if value is None:
         return -1.0
@@ -69,7 +69,7 @@ def read_number(value) -> float:
 
 
 class Weights:
-    """The weights of a folded model, as the compiled code takes them. What it hands out it keeps.
+    """The weights of a folded model for the compiled code, kept while it points to them.
 
     Args:
         arrays: By name.
@@ -80,7 +80,7 @@ class Weights:
         self._kept: list = []
 
     def take(self, name: str, shape: tuple[int, ...], to: int = 1) -> int:
-        """Where a float32 array begins, whose last axis is padded with zeros to a multiple.
+        """The address of a float32 array, its last axis padded with zeros to a multiple of `to`.
 
         Raises:
             ValueError: If it has another shape or type.
@@ -96,14 +96,14 @@ class Weights:
         return self.take(name, shape) if name in self.arrays else None
 
     def keep(self, array: np.ndarray) -> int:
-        """Where an array begins, which is kept."""
+        """Keep an array; returns its address."""
         self._kept.append(array)
         return array.ctypes.data
 
     def find_matrices(self, name: str, positions: int) -> np.ndarray:
         """A of every layer, (D, H, N, N); or the weights of Toeplitz matrices, (D, H, 2 N - 1).
 
-        These go from the distance 1 - N to N - 1.
+        Toeplitz weights go from the distance 1 - N to N - 1.
 
         Raises:
             ValueError: If they are not for N positions, or not of finite numbers.
@@ -116,7 +116,7 @@ class Weights:
         return found
 
     def find_table(self, names: dict, symbols: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """The rows of a table, (V, C) in float32 or int8, and then the scale of each, (V,).
+        """The rows of a table, (V, C) in float32 or int8, and for int8 the scale of each, (V,).
 
         Raises:
             ValueError: If they do not fit.
@@ -156,7 +156,7 @@ class Weights:
         return Mlp(norm, first, self.pack(parts["second"], (hidden, channels)))
 
     def pack_gate(self, layer: ctypes.Structure, parts: dict, channels: int) -> None:
-        """What a gated mixer has beside its matrix: "mix", and perhaps "project"."""
+        """Pack the products of a gated mixer: "mix", and perhaps "project"."""
         layer.gated = parts["mix"] is not None
         if layer.gated:
             layer.mix = self.pack(parts["mix"], (channels, 2 * channels))

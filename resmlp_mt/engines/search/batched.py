@@ -20,11 +20,11 @@ def search_batches(
     """The beams of each sentence, best first: token indices without the end, and score.
 
     Args:
-        engine: What searches a batch.
+        engine: Searches a batch.
         sources: Token indices of each sentence, with its end. Each (S,).
         options: How to search.
         batch_tokens: Source subwords in a batch, padding included.
-        guides: What leads the search of each sentence, if anything does.
+        guides: One for each sentence, if any sentence is led.
         threads: Batches searched side by side.
 
     Raises:
@@ -57,7 +57,7 @@ def score_batches(
     """The log-probability of each target, given its source, in nats.
 
     Args:
-        engine: What scores a batch.
+        engine: Scores a batch.
         sources: Token indices of each sentence, with its end. Each (S,).
         targets: A translation of each, without its end. Each (T,).
         batch_tokens: Subwords of the longer side in a batch, padding included.
@@ -74,7 +74,7 @@ def score_batches(
 
 
 def _do_all(work: Callable[[list[int]], list], batches: list[list[int]], threads: int) -> list:
-    """What the work on batches of indices gives, by index."""
+    """The results of the work on batches of indices, by index."""
     results: list = [None] * sum(map(len, batches))
     with ThreadPoolExecutor(threads) as pool:  # starts threads only when used
         results_of = (pool.map if min(threads, len(batches)) > 1 else map)(work, batches)
@@ -92,7 +92,7 @@ def group(
     Args:
         lengths: Of the sentences.
         apart: Which of them share no batch with the others.
-        batch_tokens: Of a batch, padding included, unless it is a single sentence.
+        batch_tokens: Most in a batch, padding included; a single sentence may have more.
         alike: Whether all sentences of a batch have the same length.
     """
     batch: list[int] = []

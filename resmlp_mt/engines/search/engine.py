@@ -1,4 +1,4 @@
-"""What a `Translator` asks of the engine that searches for it."""
+"""The engine that searches for a `Translator`, as a protocol."""
 
 from typing import Protocol
 
@@ -30,10 +30,10 @@ class Engine(Protocol):
         Args:
             sources: Token indices with the end of the sentence. Each (S,).
             options: How to search. The length of translations goes by the longest source.
-            guides: What leads the search of each sentence.
+            guides: One for each sentence, if any sentence is led.
 
         Raises:
-            UserError: If no translation is as it was asked for, or the model is broken.
+            UserError: If no translation fulfils the options and guides, or the model is broken.
         """
 
     def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:

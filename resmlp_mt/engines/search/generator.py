@@ -1,4 +1,4 @@
-"""fairseq's SequenceGenerator: any search that it knows, with any models that look like its own."""
+"""fairseq's SequenceGenerator: any search that it knows, with any models of its interface."""
 
 from weakref import proxy
 
@@ -21,10 +21,10 @@ class Generator:
     """Translates batches of token indices.
 
     Args:
-        models: fairseq's, or what looks like them; several are an ensemble, which takes the mean of
+        models: With the interface of fairseq's; several are an ensemble, which takes the mean of
             their probabilities at every step.
         symbols: The target's dictionary.
-        pad: What pads sources.
+        pad: The padding symbol of sources.
         device: Where the models are.
     """
 
@@ -37,7 +37,7 @@ class Generator:
 
         Raises:
             BrokenModel: If the scores are no numbers.
-            UserError: If no translation is as it was asked for.
+            UserError: If no translation fulfils the options and guides.
         """
         guides = guides or [Guide()] * len(sources)
         longest = min(options.longest(max(map(len, sources))), self.target_positions - 1)
@@ -71,7 +71,7 @@ class Generator:
             for beams in results
         ]
 
-    # Nothing here may lead back to itself: a model's memory would wait for the garbage collector.
+    # No cycles of references here: a model's memory would wait for the garbage collector.
     def _build(
         self, options: SearchOptions, longest: int, guides: list[Guide]
     ) -> SequenceGenerator:
@@ -104,7 +104,7 @@ class Ensemble(Generator):
         engines: `FairseqSearch` or `FoldedSearch`, of models with the same dictionaries and on the
             same device.
         symbols: The target's dictionary.
-        pad: What pads sources.
+        pad: The padding symbol of sources.
     """
 
     def __init__(self, engines: list, symbols, pad: int):
@@ -113,12 +113,12 @@ class Ensemble(Generator):
         self.source_positions = min(engine.source_positions for engine in engines)
 
     def attend(self, source: np.ndarray, targets: Sentences) -> list[np.ndarray]:
-        """The mean of what the models' `attend` return. Each (T + 1, S)."""
+        """The mean of the models' weights. Each (T + 1, S)."""
         each = [engine.attend(source, targets) for engine in self.engines]
         return [np.mean(weights, axis=0) for weights in zip(*each, strict=True)]
 
     def score(self, sources: Sentences, targets: Sentences) -> np.ndarray:
-        """The mean of what the models' `score` return: that of their logarithms. (B,)."""
+        """The mean of the models' log-probabilities. (B,)."""
         return np.mean([engine.score(sources, targets) for engine in self.engines], axis=0)
 
 

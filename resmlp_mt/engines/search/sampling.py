@@ -18,7 +18,7 @@ class SeededSampling(Search):
     Args:
         symbols: The target's dictionary.
         options: Among which subwords to draw.
-        guides: Of the sentences, whose `id` in the sample are their places here.
+        guides: Of the sentences. The `id` of a sentence in the sample is its place here.
     """
 
     def __init__(self, symbols, options: SearchOptions, guides: list[Guide]):
@@ -48,7 +48,7 @@ class SeededSampling(Search):
             (B, M) each.
         """
         samples = lprobs.size(1)
-        # What differs by rounding between batches and engines should seldom change what is drawn.
+        # Rounding, which differs between batches and engines, should seldom change what is drawn.
         exact = torch.float32 if lprobs.device.type == "mps" else torch.float64
         probs = (lprobs - lprobs.amax(-1, keepdim=True)).to(exact).exp()
         sums = self._leave_out(probs).cumsum(-1)

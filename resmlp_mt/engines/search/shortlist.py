@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Shortlist:
-    """Which symbols may come in the translation of a sentence, by the subwords of its source.
+    """The symbols that the translation of a sentence may have, by the subwords of its source.
 
     Args:
         arrays: "always", those of every sentence; and "symbols", those of all subwords one after
@@ -33,7 +33,7 @@ class Shortlist:
         self.end = target_dictionary.eos()
         self._check(len(source_dictionary))
         self.known = np.diff(self.starts) > 0
-        self.known[[self.end, target_dictionary.unk()]] = True  # no text says more of them
+        self.known[[self.end, target_dictionary.unk()]] = True  # these have no translations
 
     def _check(self, source_symbols: int) -> None:
         for name in ("always", "starts", "symbols"):
@@ -49,15 +49,15 @@ class Shortlist:
                 raise ValueError("a shortlist of other symbols than the dictionary's")
 
     def knows(self, source: np.ndarray) -> bool:
-        """Whether it has translations of every subword of a source. (S,)."""
+        """Whether the shortlist has translations of every subword of a source. (S,)."""
         return self.known[source].all()
 
     def choose(self, sources: list[np.ndarray], prefixes: list[np.ndarray]) -> "Choice":
-        """What the translations of a batch choose from.
+        """The symbols that the translations of a batch choose from.
 
         Args:
             sources: Each (S,).
-            prefixes: What translations begin with, each (P,); of every sentence, or none.
+            prefixes: The beginnings of translations, each (P,); of every sentence, or none.
         """
         allowed = np.zeros((len(sources), self.target_symbols), bool)
         allowed[:, self.always] = True
@@ -79,7 +79,7 @@ class Choice:
 
     Attributes:
         candidates: The symbols, the end of a sentence first. (K,).
-        barred: What is added to their logits: 0, or -inf for those of other sentences. (B, 1, K).
+        barred: Added to their logits: 0, or -inf for those of other sentences alone. (B, 1, K).
         output: The product that makes their logits: a `PackedProduct`.
     """
 

@@ -14,7 +14,7 @@ _unwanted: ContextVar[Callable[[], bool] | None] = ContextVar("unwanted", defaul
 
 @contextmanager
 def stop_when(unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Searches in this block and thread end with `Stopped` once this returns True.
+    """Searches in this block and thread end with `Stopped` once `unwanted` returns True.
 
     Args:
         unwanted: Asked between steps, often; it has to be quick.
@@ -27,10 +27,10 @@ def stop_when(unwanted: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """A search calls it every few steps.
+    """End the search if nobody waits for it; searches call this every few steps.
 
     Raises:
-        Stopped: If the search is wanted no more.
+        Stopped: If nobody waits for it any more.
     """
     unwanted = _unwanted.get()
     if unwanted is not None and unwanted():

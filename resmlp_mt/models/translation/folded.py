@@ -150,7 +150,7 @@ def _describe(
 
 
 def describe_translator(model, int8: bool, shared: SharedWeights) -> dict:
-    """What a `FoldedSearch` is laid out by, beside the weights and `describe_mixing`.
+    """The config of a `FoldedSearch`, whose arrays are the weights and those of `describe_mixing`.
 
     Args:
         model: A `ResMLPModel`.
@@ -166,7 +166,7 @@ def describe_translator(model, int8: bool, shared: SharedWeights) -> dict:
 
 @torch.no_grad()
 def describe_mixing(model) -> dict[str, np.ndarray]:
-    """The matrices of both sides, and what goes with them, by name.
+    """The matrices of both sides, with scales, biases, offsets and positions, by name.
 
     Args:
         model: A `ResMLPModel`.

@@ -151,7 +151,7 @@ class ResMLPModel(FairseqEncoderDecoderModel):
             if name in state_dict:
                 names_of.setdefault(parameter, []).append(name)
         for first, *others in names_of.values():
-            # What is no number equals nothing, itself neither. Loading tells of it later.
+            # NaN does not even equal itself. Loading reports it later.
             once, *again = (state_dict[name].nan_to_num() for name in (first, *others))
             if not all(torch.equal(once, weight) for weight in again):
                 raise UserError(

@@ -22,7 +22,7 @@ from resmlp_mt.text.rules import (
     unreadable,
 )
 
-# Those that put names in the place of what stays as it is.
+# Rules that put names in the place of words that stay as they are.
 NAMING = (literals, unreadable, pictures)
 
 # In the order in which they read. They write in the opposite one.

@@ -10,7 +10,7 @@ from resmlp_mt.text.sentences import base_language, split_sentences
 # source what holds digits.
 _TYPED = re.compile(r"@|://|\w\.\w|[a-z][A-Z]")
 _KEPT = re.compile(rf"{_TYPED.pattern}|\d")
-# Whoever has such a word has not typed it in capitals. It is found at once in most texts.
+# A text with such a word is not in capitals. Most texts have one, which is found at once.
 _SMALL_WORD = re.compile(r"(?<!\S)[A-Za-z][a-z]{2,}(?!\S)")
 # English "I" and "I'm", but not the end of "Hawai'i".
 _I = re.compile(r"(?<!\w)(?<!\w['’])i(?!\w)")
@@ -53,7 +53,7 @@ def write(said: Traced, memo: bool, about: About, weigh: Callable) -> Traced:
 def is_in_capitals(text: str) -> bool:
     """Whether a text is written in capitals, and is more than a name or two: "IBM PC" is not.
 
-    It has three words in capitals, or two, one of them of four letters, or is a long one. Words
+    It has three words in capitals, or two, one of them of four letters, or is one long word. Words
     that stay as they are typed do not count. Acronyms do not put a Chinese or an Arabic text in
     capitals, and a word in such a script does not hide that the others are in them.
     """
@@ -67,7 +67,7 @@ def is_in_capitals(text: str) -> bool:
         small += lowered
         if lowered and len(letters) > 2:
             return False
-        # What folds to itself has no small form, or as in Cherokee a rare one.
+        # A letter that folds to itself has no small form, or as in Cherokee a rare one.
         if letters and not lowered:
             raised = all(letter.casefold() != letter for letter in letters)
             (capitals if raised else others).append(len(letters))
@@ -80,8 +80,8 @@ def is_in_capitals(text: str) -> bool:
 def read_capitals(text: str, language: str) -> str:
     """A text as a model shall read it: in lower case where it is in capitals, else as it is.
 
-    Each of its sentences begins with a capital, and so does English "I". It has as many characters,
-    each in the place of the same one.
+    Each of its sentences begins with a capital, and so does English "I". The text keeps its length,
+    each letter in its place.
     """
     if not is_in_capitals(text):
         return text
@@ -109,7 +109,7 @@ def upper(text: str, language: str) -> str:
 
 
 def _is_title(text: str) -> bool:
-    """Whether it is a heading: all its longer words begin with a capital, and no stop ends it."""
+    """Whether a text is a heading: its longer words begin with a capital, and no stop ends it."""
     words = text.split()
     long = [word for word in words if len(word) > 3 and word[0].isalpha()]
     is_short = 3 <= len(words) <= 20 and text[-1].isalnum() and len(long) > 1

@@ -15,14 +15,14 @@ _EARLY = re.compile(r"(?<![\d.:])0(?=\d[:.]\d\d\b)")
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Counter[str] | None]:
-    """Count what a translation must have."""
+    """Count the digits and short identifiers that a translation must have."""
     if not _RUN.search(text.text):
         return text, None
     return text, _count(text.text) + Counter(SHORT.findall(text.text))
 
 
 def write(said: Traced, memo: Counter[str], about: About, weigh: Callable) -> Traced | None:
-    """The translation, if it has all of them. At first none may be doubled, as 30 in "5:30"."""
+    """The translation, if it has all that were counted. At the first try none may be doubled."""
     words = {w: often for w, often in memo.items() if not w.isdigit() and w in said.text}
     found = _count(said.text) + Counter(words)
     doubled = not about.tries and any(found[word] > often for word, often in memo.items())

@@ -8,9 +8,9 @@ from resmlp_mt.text.segments import About, Place, Traced
 
 # Bullets, edges of tables, headings of Markdown. A dash before a digit may be a minus.
 BULLET = r"[+*•‣◦⁃∙·|]|[-–—](?!\s+\d)|#{1,6}"
-# What a line begins with: these, quotes of mails, boxes to tick.
+# The beginning of a line: these marks, quotes of mails, boxes to tick.
 BEGINNING = re.compile(rf"\s*(?:(?:{BULLET}|>(?:\s*+>)*+)\s+)+(?:\[[ xX]\]\s+)?(?=\S)")
-# They may stand for a verb within a sentence, and for what is meant at its beginning: "♥ you".
+# Pictures may stand for a verb within a sentence, and for a word at its beginning: "♥ you".
 _PICTURES = rf"(?:{PICTURE}){{1,20}}(?:\s{{1,9}}(?:{PICTURE}){{1,20}}){{0,9}}"
 _LEFT = re.compile(rf"{_PICTURES}(?:\s+|$)|{_PICTURES}(?=[^\W\d_])")
 _RIGHT = re.compile(rf"(?:(?<!\s)\s{{1,9}}|(?<=[^\w\s])|(?<=[^\W\d_])){_PICTURES}$")
@@ -18,11 +18,11 @@ _RIGHT = re.compile(rf"(?:(?<!\s)\s{{1,9}}|(?<=[^\w\s])|(?<=[^\W\d_])){_PICTURES
 # not at all.
 _QUOTED = re.compile(r'(["“”„«»])(?=\w)[^"“”„«»]*\w(?=(["“”«»])\s*$)')
 
-_MOST = 9  # times that something stands around a text
+_MOST = 9  # layers of marks around a text
 
 
 def read(text: Traced, about: About) -> tuple[Traced, tuple[str, str] | None]:
-    """Take off what stands around it; the memo is what stood before it, and behind."""
+    """Take off the marks around a text; the memo is those before it, and those behind."""
     whole = text.text
     begin = BEGINNING.match(whole) if about.begins else None
     start, end = begin.end() if begin else 0, len(whole)
@@ -38,13 +38,13 @@ def read(text: Traced, about: About) -> tuple[Traced, tuple[str, str] | None]:
 
 
 def write(said: Traced, memo: tuple[str, str], about: About, weigh: Callable) -> Traced:
-    """Put it around the translation."""
+    """Put the marks around the translation."""
     end = len(said.text)
     return said.replace(zip([(0, 0), (end, end)], memo, strict=True))
 
 
 def _find(text: str) -> Place:
-    """Where a text begins and ends within what is around it."""
+    """Where a text begins and ends within the marks around it."""
     if around := _QUOTED.match(text):
         return around.end(1), around.start(2)
     if left := _LEFT.match(text):

@@ -22,7 +22,7 @@ _NO_NAMES = (
     "|who|why|yes|no|you|aber|das|der|die|du|er|es|ich|ihr|ist|ja|mit|nein|nicht|oder|sie|sind"
     "|und|warum|was|wenn|wer|wie|wir|wo|zu"
 )
-# What may have blanks in it: code of Markdown, templates, messages of ICU with all branches. Of
+# Literals with blanks in them: code of Markdown, templates, messages of ICU with all branches. Of
 # "{{ name }}" alone models keep the braces, and translate better with them.
 _BRACED = r"\{[^{}]*+\}"
 for _ in range(4):  # messages within branches of others
@@ -55,10 +55,10 @@ _WITHOUT_BLANKS = (
 )
 WHOLE = "|".join(_WITH_BLANKS)
 _WHOLE, _LITERAL = re.compile(WHOLE), re.compile("|".join((WHOLE, *_WITHOUT_BLANKS)))
-# What each of them has, and each of those that have blanks.
+# Signs of which each literal has one, and those of which each literal with blanks has one.
 _SIGN = re.compile(r"[`{%<@#/\\$:&~]|\w\.\w|--")
 _OPENING = re.compile("[`{<]")
-# What stands behind an address, and is of the sentence.
+# Marks behind an address that belong to the sentence.
 _BEHIND = ".,;:!?…'*_~"
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 
@@ -81,7 +81,7 @@ _LONG = re.compile(
     rf"|(?<![\w\u2044{_MARKED}])[\w\u2044]*[{_MARKED}][\w\u2044{_MARKED}]*"
 )
 SHORT = re.compile(rf"(?<![\w.-])(?!{NAME}\b)(?:{_MIXED})(?![\w-])")
-# What each identifier has.
+# Marks of which each identifier has one.
 _MARK = re.compile(rf"[\d_{_MARKED}\u2044]|\(\)|[a-z][A-Z]")
 
 
@@ -95,7 +95,7 @@ write = write_names
 
 
 def find_literals(text: str, about: About | None = None) -> Iterator[Fixed]:
-    """Yield such words of a text, without the punctuation around them."""
+    """Yield the literals of a text, without the punctuation around them."""
     for match in _LITERAL.finditer(text) if _SIGN.search(text) else ():
         word = match[0]
         while word and word[0] != "&" and (word[-1] in _BEHIND or _closes(word)):
@@ -110,13 +110,13 @@ def _closes(word: str) -> bool:
 
 
 def find_identifiers(text: str, about: About) -> Iterator[Fixed]:
-    """Yield long identifiers; all, where the text is read with care."""
+    """Yield long identifiers; short ones too, where the text is read with care."""
     if _MARK.search(text):
         for kind in (_LONG, SHORT) if about.careful else (_LONG,):
             yield from ((match.span(), match[0]) for match in kind.finditer(text))
 
 
 def find_whole(text: str) -> list[Place]:
-    """The places of those that have blanks in them: no sentence ends there."""
+    """The places of literals that have blanks in them: no sentence ends there."""
     found = _WHOLE.finditer(text) if _OPENING.search(text) else ()
     return [match.span() for match in found if " " in match[0]]

@@ -1,6 +1,6 @@
-"""Names that a model reads in the place of what is known to stay, or how it is translated.
+"""Names that a model reads in the place of words whose translation is known.
 
-Models copy such short names nearly always, and decline none of them. Three rules have them.
+Models copy such short names nearly always, and decline none of them. Several rules use them.
 """
 
 import re
@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"[0-9][0-9.,]*")
 # Where a name may begin and end, so that it is found again.
 _BEGIN, _END = re.compile(r"(?<![A-Za-z0-9_])"), re.compile(r"(?![0-9])")
 
-# What stands in a text, where, and what its translation has in its place.
+# A place in a text, and the words that a translation has for it.
 Fixed = tuple[Place, str]
 
 
@@ -39,10 +39,10 @@ def reads_names(about: About) -> bool:
 
 
 def read_names(text: Traced, fixed: Iterable[Fixed], about: About) -> tuple[Traced, Names | None]:
-    """Put names in the place of what is known. Of what overlaps, the first counts.
+    """Put names in the places that are fixed. Of places that overlap, the first counts.
 
-    Left out is what touches a letter or a digit, since its name would not be found again, and all
-    where the model cannot read names. A text that is read with care has other names.
+    Places that touch a letter or a digit are left out, since their names would not be found again;
+    all are, where the model cannot read names. A text that is read with care has other names.
     """
     fixed = [
         ((start, end), word)
@@ -76,7 +76,7 @@ def find_names(text: str, names: Names | None) -> Iterator[tuple[Place, str]]:
 
 
 def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
-    """A short name for each of these words, as far as there are any that the text has not."""
+    """A short name for each of these words, as long as there are any that the text has not."""
     # As subwords spell it: D3 of D₃ too, or all in lower case.
     spelled = unicodedata.normalize("NFKC", text).upper()
     names, numbers = (
@@ -91,7 +91,7 @@ def _choose(text: str, words: Iterable[str], others: bool) -> dict[str, str]:
 
 
 def _part(text: str, fixed: Iterable[Fixed]) -> list[Fixed]:
-    """What is known, in order and apart: the first of what overlaps, and as one what touches."""
+    """The fixed places, in order and apart: the first of overlapping ones; touching ones joined."""
     taken = bytearray(len(text))  # which characters
     parted: list[Fixed] = []
     for (start, end), word in fixed:

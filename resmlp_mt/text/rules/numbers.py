@@ -47,13 +47,13 @@ def find_numbers(text: str, about: About) -> Iterator[Fixed]:
 
 
 def _find_grouped(text: str, source: str, target: str) -> Iterator[Fixed]:
-    """Yield long numbers that stand alone among words, with their places, as the target has them.
+    """Yield the places of long numbers that stand alone among words, and the target's spelling.
 
-    There are none where the way of either language is not known. No IP address is one.
+    There are none where either language's spelling is not known. IP addresses are left out.
     """
     pattern, locale = _pattern(base_language(source)), _locale(base_language(target))
     for match in pattern.finditer(text) if pattern and locale else ():
-        from babel.numbers import format_decimal  # here, as below
+        from babel.numbers import format_decimal  # slow to import, as in _locale
 
         whole = format_decimal(int(re.sub(r"\D", "", match["whole"])), locale=locale)
         rest = locale.number_symbols["latn"]["decimal"] + match["rest"] if match["rest"] else ""

@@ -1,4 +1,4 @@
-"""Emoji within a sentence, and what stands for a part of a page there."""
+"""Emoji within a sentence, and marks that stand for a part of a page there."""
 
 import re
 from bisect import bisect_left

@@ -34,16 +34,16 @@ NUMBERED = re.compile(r"<(/?)g(\d+)>")
 _SPAN = re.compile(f"{WHOLE}|{_EMPHASIS}|{_LINK}|{_TAG}", re.DOTALL)
 _BEGINS_SPAN = re.compile(r"[*_~[<]")
 _DEEPEST = 10  # deeper ones are made to do harm
-# What is within a word stays: m<sup>2</sup>, house[1](...).
+# Marks within a word stay: m<sup>2</sup>, house[1](...).
 _WORD_BEFORE = re.compile(r"\w[^\s\w]*$")
 _WORD_BEHIND = re.compile(r"[^\s\w]*\w")
-# What may stand around words without being of them.
+# Punctuation that may stand around words without being of them.
 _BEFORE, _BEHIND = ".\"'([«»‹›„“”‚‘¿¡", ".,;:!?…)]»«›‹”“‘’\"'"
-# How much a word is of the marked words, if it translates one of them: chosen on sentences of the
+# The least share of the marked words in a word that translates one: chosen on sentences of the
 # mix that have marks in both languages. "Sie", which stands for nothing in English, has a half.
 _MOST = 0.7
 
-# Where the text within it begins and ends, what stands before that, and what behind it.
+# Where the text within marks begins and ends, the marks before it, and those behind it.
 _Found = tuple[int, int, str, str]
 
 
@@ -52,9 +52,9 @@ class Span:
     """Marks around some words of a text.
 
     Attributes:
-        words: Their numbers, counted from 0 by the white space between them.
-        open, close: What stands before them, and behind.
-        begins, ends: Characters of punctuation before its first word, and behind its last.
+        words: Numbers of the words, counted from 0 by the white space between them.
+        open, close: The marks before the words, and behind.
+        begins, ends: Characters of punctuation within, before the words and behind them.
     """
 
     words: range
@@ -71,7 +71,7 @@ def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
     plain, found = _take_off(text, list(_find_numbered(text.text)))
     if not plain.text.strip():
         return text, None
-    # Those around no words come apart: before all of the translation, or behind it.
+    # Marks around no words are put before all of the translation, or behind it.
     size = len(plain.text)
     for i, (start, end, before, behind) in enumerate(found):
         if start == end:
@@ -91,14 +91,14 @@ def read(text: Traced, about: About) -> tuple[Traced, Sequence[Span] | None]:
 
 
 def write(said: Traced, memo: Sequence[Span], about: About, weigh: Callable) -> Traced:
-    """Put each around the words that translate the marked ones."""
+    """Put the marks around the words that translate the marked ones."""
     words = _cut_words(said)
     if not words:
         return said
     weights = weigh(said)[[number for number, _, _ in words]]
     placed: list[tuple[Span, range, int, int]] = []  # around which words, from where to where
     before, behind = defaultdict(str), defaultdict(str)
-    for span in memo:  # one within another comes before it
+    for span in memo:  # inner ones come first
         inside = [other for other in placed if {*other[0].words} <= {*span.words}]
         free = np.ones(len(words), bool)
         for other in placed:
@@ -145,7 +145,7 @@ def _find_numbered(text: str) -> Iterator[_Found]:
 
 
 def _find(text: str, offset: int = 0, room: int = _DEEPEST) -> Iterator[_Found]:
-    """Yield the other spans, inner ones first."""
+    """Yield emphasis, links and tags, inner ones first."""
     place = 0
     for match in _SPAN.finditer(text) if room else ():
         between = text[place : match.start()]
@@ -164,7 +164,7 @@ def _find(text: str, offset: int = 0, room: int = _DEEPEST) -> Iterator[_Found]:
 def _take_off(
     text: Traced, found: Sequence[_Found], others: Sequence[_Found] = ()
 ) -> tuple[Traced, list[_Found]]:
-    """A text without what is found in it, and the places there of that, and of others."""
+    """A text without the marks found in it, and the places of these, and of others, in it."""
     before = [(start - len(marks), start) for start, _, marks, _ in found if marks]
     behind = [(end, end + len(marks)) for _, end, _, marks in found if marks]
     edits = [(place, "") for place in sorted(before + behind)]
@@ -179,7 +179,7 @@ def _take_off(
 def _cut_words(said: Traced) -> list[tuple[int, int, int]]:
     """The number of each word, and where it begins and ends.
 
-    What has several words and one name, as code, is one: it comes from one place.
+    Several words of one name, as code, count as one: they come from one place.
     """
     words: list[tuple[int, int, int]] = []
     for number, word in enumerate(re.finditer(r"\S+", said.text)):
@@ -193,7 +193,7 @@ def _cut_words(said: Traced) -> list[tuple[int, int, int]]:
 def _find_core(text: Traced, start: int, end: int) -> Place:
     """Where a part of a text begins and ends without the punctuation and blanks around it.
 
-    What was put in for a name is of that: the stop of "&amp;".
+    Marks that were put in for a name are of the part: the stop of "&amp;".
     """
 
     def is_of_it(i: int, marks: str) -> bool:
@@ -207,12 +207,12 @@ def _find_core(text: Traced, start: int, end: int) -> Place:
 
 
 def _find_run(shares: np.ndarray, free: np.ndarray, inside: list[range]) -> range:
-    """The neighbours among T words of a translation that a span is put around; none at worst.
+    """The run of words, among T of a translation, that a span is put around; it may be empty.
 
     Args:
-        shares: How much each word is of those of the span. (T,).
-        free: Whether it is in no other span, but for those within this one. (T,).
-        inside: Where those are.
+        shares: Of the words of the span, in each word. (T,).
+        free: Whether each word is in no other span, but for those within this one. (T,).
+        inside: The runs of the spans within this one.
     """
     best, most, score, start = range(0), 0.0, 0.0, 0
     for word, (gain, is_free) in enumerate(zip(shares - _MOST, free, strict=True)):

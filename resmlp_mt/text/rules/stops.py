@@ -19,7 +19,7 @@ _DOTTED = re.compile(r"(?:\w\.\w+|\b(?:al|etc|usw))\.\Z")
 
 
 def read(text: Traced, about: About) -> tuple[Traced, bool | None]:
-    """Note whether it ends in a word and needs no stop."""
+    """Note whether a text ends in a word and needs no stop."""
     return text, (about.is_item and bool(_OPEN_END.search(text.text))) or None
 
 

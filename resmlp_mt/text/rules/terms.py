@@ -18,7 +18,7 @@ class Terms:
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Terms | None]:
-    """Put names in the place of terms. What has none, or lost it before, the search must hold."""
+    """Put names in the place of terms. Those without a place, or retried, the search must hold."""
     raised = is_in_capitals(text.text)
     found = about.find_terms(text.text, raised) if about.find_terms else ()
     if about.tries > 1:

@@ -8,7 +8,7 @@ from resmlp_mt.text.segments import About, Model, Traced
 
 
 def read(text: Traced, about: About) -> tuple[Traced, Names | None] | None:
-    """Put names in the place of such words; None where a translation would be made up."""
+    """Put names in the place of unreadable words; None where a translation would be made up."""
     fixed = _find(text.text, about.model)
     if not fixed or not reads_names(about):
         return text, None
@@ -26,10 +26,10 @@ def _find(text: str, model: Model) -> list[Fixed]:
     """The words, with their places, that a model cannot read, without the marks around these.
 
     Such a word has a letter of a script that the model never saw, or it never saw more than half of
-    its letters. Of one that begins with a capital it is any letter outside Latin-1, as in Škoda. A
-    model may know a word with a letter of Latin-1, as Café, without a subword for that.
+    its letters. One that begins with a capital has any unseen letter outside Latin-1, as Škoda. A
+    model may know a word with a letter of Latin-1, as Café, without a subword for that letter.
     """
-    unknown = {  # what is in capitals is read in lower case
+    unknown = {  # text in capitals is read in lower case
         letter
         for letter in set(unicodedata.normalize("NFC", text))
         if not (model.knows(letter) or model.knows(letter.lower())) and letter.isalpha()
@@ -37,7 +37,7 @@ def _find(text: str, model: Model) -> list[Fixed]:
     if not unknown:
         return []
     foreign = {letter for letter in unknown if not model.knows_script(letter)}
-    # What it never saw, as 《, stays with the word. So do vowels of Thai: marks to Unicode.
+    # Marks that it never saw, as 《, stay with the word. So do vowels of Thai: marks to Unicode.
     marks = "".join(
         character
         for character in set(text)
