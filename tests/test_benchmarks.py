@@ -60,8 +60,7 @@ def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
     (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     (tmp_path / "python").chmod(0o755)
     bare = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}  # without what is installed
-    said = "numpy is missing: pip install numpy", "gpu.sh: torch, fairseq, "
-    assert_refused(run_for_a_gpu(**bare), *said)
+    assert_refused(run_for_a_gpu(**bare), "not installed: ", "gpu.sh: torch, fairseq, ")
     if not torch.cuda.is_available():
         assert_refused(run_for_a_gpu(OUT=str(tmp_path / "out")), "torch finds no GPU")
         assert not (tmp_path / "out").exists()

@@ -66,7 +66,8 @@ def find_commands() -> Path:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert [server.stdout.readline() for _ in range(2)] == 2 * [b"ready\n"]
+    with server.stdout as said:
+        assert [said.readline() for _ in range(2)] == 2 * [b"ready\n"]
     (folder / "bin").mkdir()
     for name in NAMES:
         path = folder / "bin" / name
