@@ -281,26 +281,3 @@ def test_the_steps_of_the_containerfile_make_a_service(wheel, tmp_path):
         server.terminate()
         said = server.communicate()[1]
     assert server.returncode == 0, said
-
-
-# To import a part of fairseq imports fairseq before it.
-ORDERS = {
-    "fairseq first": "import fairseq, resmlp_mt",
-    "ours first, and a part": "import resmlp_mt; from fairseq import checkpoint_utils",
-    "by user dir": f"""
-import resmlp_mt
-from argparse import Namespace
-from fairseq import utils
-utils.import_user_module(Namespace(user_dir={str(ROOT / "resmlp_mt")!r}))
-""",
-}
-
-
-@pytest.mark.parametrize("imports", ORDERS.values(), ids=ORDERS)
-def test_the_plugin_is_registered_in_either_order(imports):
-    code = f"""{imports}
-from fairseq.models import ARCH_MODEL_REGISTRY
-from fairseq.tasks import TASK_REGISTRY
-assert "resmlp_wmt_en_de" in ARCH_MODEL_REGISTRY and "image_classification" in TASK_REGISTRY
-"""
-    run("python", "-c", code, own=True)

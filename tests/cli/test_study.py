@@ -159,16 +159,12 @@ def test_a_log_without_figures_is_refused(tmp_path, log):
 
 def test_what_is_read_is_not_written(tmp_path):
     model = shutil.copytree(PRETRAINED / SHIPPED, tmp_path / "model")
-    log, text = tmp_path / "log", tmp_path / "text"
-    log.write_text('{"nll_loss": "3", "num_updates": "1"}\n')
-    text.write_text("A dog.\n")
+    (text := tmp_path / "text").write_text("A dog.\n")
     (tmp_path / "link").symlink_to(model / "model.pt")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for command in (
         ["study", "sparsity", model, "--csv", tmp_path / "link"],
         ["study", "pruning", SHIPPED, "--input", text, "--reference", text, "--csv", text],
-        ["study", "mixing", tmp_path / "link", "--out", tmp_path / "link"],
-        ["study", "curves", log, "--out", log],
         ["translate", "--model", model, "--input", text, "--output", model / "model.pt"],
         ["study", "probe", "cifar10", model, "--csv", model / "text.json"],  # a folder of data
     ):
