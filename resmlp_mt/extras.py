@@ -2,50 +2,28 @@
 
 import importlib
 import platform
+import re
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from resmlp_mt.errors import UserError
 
-# The requirements of every installation, as in setup.py: pip's names, and their uses.
-CORE = {
-    "numpy": "everything",
-    "sentencepiece": "subwords",
-    "sentencex": "ends of sentences",
-    "regex": "ends of sentences, and of what readers take for a character",
-    "babel": "long numbers, as the target language writes them, and names of languages",
-    "pillow": "pictures, in classify",
-    "sacrebleu": "score",
-    "py3langid": "telling languages apart, in prepare and serve",
-    "tqdm": "bars of progress, and prepare",
-    "packaging": "telling what the extras ask for",
-    "filelock": "folders and files that one process alone writes to",
-}
-# The extra [train].
-TRAINING = {
-    "torch": "training, and models that were not exported",
-    "ve-fairseq": "training, models that were not exported, and rarer searches",
-    "safetensors": "export, and weights for images",
-    "onnx": "export of classifiers that have no compiled form",
-    "onnxruntime": "exports of classifiers that have no compiled form",
-    "tensorboard": "train --tensorboard-logdir",
-    "matplotlib": "the pictures of study",
-}
-_PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow"}  # of modules that have other names
+_PACKAGES = {"fairseq": "ve-fairseq", "PIL": "pillow", "bs4": "beautifulsoup4"}  # of modules
 _CHECKOUT = Path(__file__).parents[1]
+# A machine for which all of them are published.
+_USUAL = {"python_version": "3.12", "platform_machine": "x86_64", "sys_platform": "linux"}
 
 
-def list_requirements(extra: str = "") -> list[str]:
+def list_requirements(extra: str = "", everywhere: bool = False) -> list[str]:
     """The requirements of the installed distribution of this project, as pip takes them.
 
     Args:
         extra: The name of an extra, for its own requirements; "" for those of every installation.
+        everywhere: With what this Python and machine have no use for.
 
     Returns:
-        As in setup.py, what this Python and machine have no use for left out. Nothing where the
-        project is found by a path, and not installed.
+        As in setup.py. Nothing where the project is found by a path, and not installed.
     """
     from importlib.metadata import PackageNotFoundError, requires  # which takes a while
 
@@ -55,23 +33,29 @@ def list_requirements(extra: str = "") -> list[str]:
         asked = map(Requirement, requires("resmlp_mt") or [])
     except (PackageNotFoundError, ModuleNotFoundError):
         return []
-    wanted = []
+    machine, wanted = _USUAL if everywhere else {}, []
     for requirement in asked:
         marker, requirement.marker = requirement.marker, None
-        always = marker is None or marker.evaluate({"extra": ""})
-        if always != bool(extra) and (always or marker.evaluate({"extra": extra})):
+        always = marker is None or marker.evaluate(machine | {"extra": ""})
+        if always != bool(extra) and (always or marker.evaluate(machine | {"extra": extra})):
             wanted.append(str(requirement))
     return wanted
 
 
+def list_packages(extra: str = "") -> list[str]:
+    """The names of the packages of `list_requirements`, everywhere."""
+    return [re.match(r"[\w.-]+", asked)[0] for asked in list_requirements(extra, everywhere=True)]
+
+
 def list_extras() -> list[str]:
-    """The extras of the installed distribution, as of `list_requirements`."""
+    """The extras of the installed distribution but "dev", and but "export", which is "train"."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:
-        return metadata("resmlp_mt").get_all("Provides-Extra") or []
+        extras = metadata("resmlp_mt").get_all("Provides-Extra") or []
     except PackageNotFoundError:
         return []
+    return [extra for extra in extras if extra not in ("dev", "export")]
 
 
 def advise(extra: str = "") -> str:
@@ -98,36 +82,24 @@ def _has_fairseq_wheel() -> bool:
 
 
 def explain_missing(module: str | None) -> str | None:
-    """The message for a module that is missing; None of one that no installation asks for."""
-    package = _PACKAGES.get(str(module), str(module))
-    if package in CORE:
-        return (
-            f"{module} is not installed: pip install {package} (resmlp-mt doctor says what else is "
-            "missing)"
-        )
-    if package in TRAINING:
-        return f"{module} is not installed: {advise('train')} (the extra [train])"
-    return None
+    """The message for a module that is missing; None of one that no installation asks for.
 
-
-def import_with_onnx(name: str):
-    """Import a module that needs ONNX, of the extra [export], or ONNX Runtime, of [onnx].
-
-    Raises:
-        UserError: If that is not installed.
+    Of the extras that ask for it, the smallest is named.
     """
-    return _import_or_say(
-        name,
-        ("onnx", "onnxruntime"),
-        lambda package: (
-            f"a classifier without compiled form needs {package}: "
-            f"{advise('export' if package == 'onnx' else 'onnx')}"
-        ),
-    )
+    name = str(module).partition(".")[0]
+    package = _PACKAGES.get(name, name.replace("_", "-"))
+    if package in list_packages():
+        said = f"pip install {package} (resmlp-mt doctor says what else is missing)"
+        return f"{name} is not installed: {said}"
+    extras = [extra for extra in list_extras() if package in list_packages(extra)]
+    if not extras:
+        return None
+    extra = min(extras, key=lambda extra: len(list_packages(extra)))
+    return f"{name} is not installed: {advise(extra)} (the extra [{extra}])"
 
 
-def import_with_fairseq(name: str, use: str):
-    """Import a module that needs the extra [train], which exported models do without.
+def import_extra(name: str, use: str):
+    """Import a module that needs packages which not every installation has.
 
     Args:
         name: The module.
@@ -136,33 +108,12 @@ def import_with_fairseq(name: str, use: str):
     Raises:
         UserError: If one of them is not installed.
     """
-    return _import_or_say(
-        name,
-        ("torch", "fairseq"),
-        lambda package: (
-            f"{use} needs {package}, which is not installed: {advise('train')} (the extra [train])"
-        ),
-    )
-
-
-def import_kornia(name: str = "kornia.augmentation"):
-    """Import a module of kornia.
-
-    Raises:
-        UserError: If kornia is missing.
-    """
-    said = "training on images needs kornia"
-    return _import_or_say(name, ("kornia",), lambda _: f"{said}: {advise('image')}")
-
-
-def _import_or_say(name: str, packages: tuple[str, ...], explain: Callable[[str], str]):
-    """Import a module; where it fails for one of the packages, say so."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if str(error.name).split(".")[0] not in packages:
-            raise
-        raise UserError(explain(str(error.name))) from None
+        if explained := explain_missing(error.name):
+            raise UserError(f"{use} needs more: {explained}") from None
+        raise
 
 
 def import_timm():

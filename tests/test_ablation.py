@@ -93,7 +93,7 @@ def test_every_run_gets_one_row_however_often_the_script_is_run(data, tmp_path):
     script = [ABLATION / "run.py", "--data", data, "--results", results]
     script += ["--base", "plus", "--factor", "gate", "--updates", 4, "--value", "silu"]
     for commit in ("abc", "later"):
-        run("python", *script, env={"COMMIT": commit}, forks=True)
+        run("python", *script, env={"COMMIT": commit})
     with open(results, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["value"], row["seed"], row["commit"]) for row in rows] == [("silu", "1", "abc")]

@@ -2,15 +2,12 @@
 
 import csv
 import lzma
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import sentencepiece
-from cli.zygote import find_commands
+from cli.commands import assert_refused, run
 
 from examples.lesson import write_lesson
 from resmlp_mt.data.vocabulary import Vocabulary
@@ -31,9 +28,7 @@ def mix(tmp_path):
 
 
 def test_the_study_goes_on_where_it_was_stopped_and_ends_with_its_rows(mix):
-    path = os.pathsep.join([str(find_commands()), str(Path(sys.executable).parent)])
     variables = {
-        "PATH": f"{path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
         "PAIRS": "120", "MONOLINGUAL": "50", "UPDATES": "4", "TOKENS": "800", "VOCABULARY": "400",
         "HELD_OUT": "--held-out 6 --per-domain 3", "DATA": str(mix / "bin"),
         "OUT": str(mix / "out"), "RESULTS": str(mix / "results.csv"), "DTYPE": "",
@@ -45,13 +40,10 @@ def test_the_study_goes_on_where_it_was_stopped_and_ends_with_its_rows(mix):
     (mix / "out" / "without").mkdir()
     for mark in ("trained", "evaluated"):
         (mix / "out" / "without" / mark).touch()
-    said = dict(capture_output=True, text=True, env=os.environ | variables)
-    stopped = subprocess.run(command, **said)
-    assert stopped.returncode == 2 and "mixed.en: a folder" in stopped.stderr
+    assert_refused(run(*command, env=variables, check=False), "mixed.en: a folder")
     taken.rmdir()
     samples = (mix / "out" / "sampled.en").stat().st_mtime_ns
-    done = subprocess.run(command, **said)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    done = run(*command, env=variables)
     steps = re.findall("Z (.*)", done.stdout)
     wanted = "translate back|prepare the mixed text|train with|evaluate with|done"
     assert steps == wanted.split("|")

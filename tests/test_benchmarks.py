@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 from cli.commands import assert_refused, run
-from cli.zygote import find_commands
 from PIL import Image
 
 SCRIPTS = Path(__file__).parents[1] / "examples" / "benchmarks"
@@ -28,10 +27,7 @@ def test_a_script_says_what_flags_it_takes(script):
 
 
 def run_for_a_gpu(**variables: str) -> subprocess.CompletedProcess:
-    path = f"{find_commands()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"} | variables
-    command = ["bash", SCRIPTS / "gpu.sh"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True)
+    return run("bash", SCRIPTS / "gpu.sh", env=variables, check=False)
 
 
 def test_what_a_gpu_shall_do_is_done_with_toys_on_the_processor(tmp_path):
@@ -64,8 +60,7 @@ def test_without_a_gpu_or_packages_its_races_are_refused(tmp_path):
     (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     (tmp_path / "python").chmod(0o755)
     bare = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}  # without what is installed
-    said = "numpy is missing: pip install numpy", "gpu.sh: torch, fairseq, "
-    assert_refused(run_for_a_gpu(**bare), *said)
+    assert_refused(run_for_a_gpu(**bare), "not installed: ", "gpu.sh: torch, fairseq, ")
     if not torch.cuda.is_available():
         assert_refused(run_for_a_gpu(OUT=str(tmp_path / "out")), "torch finds no GPU")
         assert not (tmp_path / "out").exists()

@@ -8,8 +8,6 @@ import re
 import runpy
 import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +15,7 @@ from types import SimpleNamespace
 import pytest
 import sacrebleu
 import torch
-from cli.commands import assert_refused, run
-from cli.zygote import FORKS, find_commands
+from cli.commands import assert_refused, run, start, wait_for
 from real_data import DATA, needs
 
 from examples.lesson import write_lesson
@@ -36,14 +33,6 @@ def script():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(EXAMPLE)
         return SimpleNamespace(**runpy.run_path(str(EXAMPLE / "prepare.py")))
-
-
-@pytest.fixture(scope="module")
-def commands():
-    """The environment of a shell in which `resmlp-mt` is this checkout's, in forks."""
-    path = f"{find_commands()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    forks = {FORKS: str(find_commands())}  # what prepare.py starts
-    return {"PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | forks
 
 
 @pytest.fixture(scope="module")
@@ -128,18 +117,10 @@ def test_what_both_sides_share_is_swapped_on_both(script):
     assert len(swap(rows, 1.0)) == 5  # the only one four times, and another with an emoji
 
 
-@pytest.fixture
-def bash(commands):
-    """bash(script, *arguments, **variables): its status, what it says, and what it complains of."""
-
-    def bash(script, *arguments, **variables):
-        done = subprocess.run(
-            ["bash", EXAMPLE / script, *arguments],
-            env=os.environ | commands | variables, capture_output=True, text=True,
-        )  # fmt: skip
-        return done.returncode, done.stdout, done.stderr
-
-    return bash
+def bash(script, *arguments, **variables):
+    """The status of a script, what it says, and what it complains of."""
+    done = run("bash", EXAMPLE / script, *arguments, env=variables, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 def read_rows(path):
@@ -147,7 +128,7 @@ def read_rows(path):
         return list(csv.DictReader(stream))
 
 
-def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_path, bash):
+def test_the_translator_that_ships_is_trained_from_nothing_and_further(mix, tmp_path):
     rows, made, further = (tmp_path / name for name in ("results.csv", "new", "further"))
     flags = ["--held-out", "8", "--per-domain", "3", "--repeat", "tatoeba"]  # of prepare.py
     flags += ["--copied", "0.1", "--workers", "1"]  # the last is of `resmlp-mt prepare`
@@ -211,22 +192,18 @@ def test_a_translator_that_ships_has_the_score_of_its_card(model, tmp_path):
 
 
 def test_what_was_stopped_is_not_scored_and_the_same_command_trains_scores_and_records(
-    mix, tmp_path, bash, commands
+    mix, tmp_path
 ):
-    prepare(mix, tmp_path / "bin", env=commands)
+    prepare(mix, tmp_path / "bin")
     given = {"DATA": str(tmp_path / "bin"), "OUT": str(tmp_path), "TOKENS": "1000"}
     given |= {"FAMILIES": "resmlp_plus", "RESULTS": str(tmp_path / "results.csv")}
-    process = subprocess.Popen(
-        ["bash", EXAMPLE / "compare.sh", "tiny", "7"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | commands | given,
-    )  # fmt: skip
-    next(line for line in process.stdout if "Start iterating" in line)
+    process = start("bash", EXAMPLE / "compare.sh", "tiny", "7", env=given)
+    wait_for("Start iterating", process)
     training = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     os.kill(int(training), signal.SIGTERM)
-    said, complaint = process.communicate(timeout=1800)
-    assert "SIGTERM: saving and stopping" in said
-    assert process.returncode == 1 and "was stopped; the same command goes on" in complaint
+    said, _ = process.communicate(timeout=1800)
+    assert process.returncode == 1 and "SIGTERM: saving and stopping" in said
+    assert "was stopped; the same command goes on" in said
     assert not (tmp_path / "results.csv").exists()
     status, said, complaint = bash("compare.sh", "tiny", "7", UPDATES="4", **given)
     assert status == 0, said[-1000:] + complaint[-3000:]
@@ -288,28 +265,6 @@ def test_text_in_the_target_language_is_none_that_the_filters_leave_out(mix, tmp
     assert report["train1"]["kept"] == report["train"]["kept"]
 
 
-CLEAN = ['"It\'s late", she said.', "Tom", "Where   is “he”?", "No … stop.", "'Yes,' said he!"]
-
-
-def test_forms_differ_from_the_clean_text_in_one_thing_each(tmp_path):
-    (tmp_path / "x.en").write_text("\n".join([" ", *CLEAN]) + "\n")
-    command = ["python", EXAMPLE / "forms.py"]
-    run(*command, "write", tmp_path / "x.en", "--out", tmp_path / "forms")
-    form = {p.stem: p.read_text().split("\n")[1:-1] for p in (tmp_path / "forms").iterdir()}
-    assert form["clean"] == CLEAN
-    assert form["lower-case"] == [line.lower() for line in CLEAN]
-    assert form["capitals"] == [line.upper() for line in CLEAN]
-    assert form["double-spaces"] == [line.replace(" ", "  ") for line in CLEAN]
-    assert form["no-stop"] == [CLEAN[0][:-1], "Tom", CLEAN[2][:-1], "No … stop", CLEAN[4][:-1]]
-    assert form["straight-quotes"] == [*CLEAN[:2], 'Where   is "he"?', *CLEAN[3:]]
-    assert form["curly-quotes"] == ["“It’s late”, she said.", *CLEAN[1:4], "‘Yes,’ said he!"]
-    bold = ['"It\'s late", **she** said.', "**Tom**", "Where   **is** “he”?", "No … **stop**."]
-    assert form["bold"] == [*bold, "'Yes,' **said** he!"]
-    (tmp_path / "blank.en").write_text(" \n\n")
-    write = [*command, "write", tmp_path / "blank.en", "--out", tmp_path / "none"]
-    assert_refused(run(*write, check=False), "blank.en")
-
-
 def half_a_day(time):
     hour = int(time[1])
     return f"{(hour - 1) % 12 + 1}:{time[2]} {'ap'[hour > 11]}m"
@@ -343,7 +298,7 @@ def test_what_must_be_kept_is_found_as_whole_words(tmp_path):
     assert_refused(run(*score, check=False), "kept.tsv, line 2")
 
 
-def test_one_script_measures_what_a_card_says(tmp_path, bash):
+def test_one_script_measures_what_a_card_says(tmp_path):
     pytest.importorskip("onnxruntime", reason="the extra [export] is not installed")
     raw = tmp_path / "data" / "raw"
     raw.mkdir(parents=True)

@@ -36,9 +36,18 @@ def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
     assert extras.advise() == f"{begun}. -c constraints.txt"
 
 
-def test_what_is_always_needed_is_told_from_what_is_not():
-    assert "pip install numpy" in extras.explain_missing("numpy")
-    assert extras.advise("train") in extras.explain_missing("fairseq")
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [
+        ("PIL", ""),
+        ("fairseq.models", "train"),
+        ("onnxruntime", "onnx"),
+        ("prometheus_client", "serve"),
+    ],
+)
+def test_what_is_missing_is_named_with_the_smallest_extra_that_has_it(module, extra):
+    advice = extras.advise(extra) if extra else "pip install pillow"
+    assert advice in extras.explain_missing(module)
     assert extras.explain_missing("resmlp_mt.nowhere") is extras.explain_missing(None) is None
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import itertools
-import os
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 import torch
 from cli.commands import run
 from cli.pictures import draw_pictures
-from cli.zygote import find_commands
 from torch.testing import assert_close
 
 from resmlp_mt.errors import UserError
@@ -61,15 +59,13 @@ def test_a_shuffle_gives_every_pixel_one_place_and_keeps_patches_together(shuffl
 
 
 @pytest.fixture
-def study(tmp_path, monkeypatch):
+def study(tmp_path):
     """study(script, *flags): the lines that a study of few small images says."""
-    monkeypatch.setenv("PATH", str(find_commands()), prepend=":")
     draw_pictures(tmp_path / "images", {"train": 5, "val": 2})
 
     def study(script, *flags):
         command = ["python", CIFAR10 / script, "--data", tmp_path / "images", *flags]
-        command += ["--work", tmp_path / "runs"]
-        return run(*command, env={"PATH": os.environ["PATH"]}).stdout.splitlines()
+        return run(*command, "--work", tmp_path / "runs").stdout.splitlines()
 
     return study
 

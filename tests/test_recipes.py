@@ -1,13 +1,11 @@
 """The recipes of examples/iwslt14 and examples/wmt14, on small archives of the real form."""
 
-import csv
 import gzip
 import http.server
 import importlib.util
 import io
 import json
 import os
-import subprocess
 import sys
 import tarfile
 import threading
@@ -18,8 +16,7 @@ import pytest
 import sacrebleu
 import sentencepiece
 import torch
-from cli.commands import assert_refused
-from cli.zygote import find_commands
+from cli.commands import assert_refused, run
 from fairseq import optim, options
 from fairseq.data import Dictionary, data_utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -28,6 +25,7 @@ from torch.distributed.run import parse_args
 
 import resmlp_mt.models  # noqa: F401  (registers the presets)
 from resmlp_mt.cli.parser import build_parser
+from resmlp_mt.errors import UserError
 from resmlp_mt.models.presets import PRESETS
 from resmlp_mt.nn.marks import mark_maps
 
@@ -102,15 +100,10 @@ def server(tmp_path):
         thread.join()
 
 
-def run(*command, **variables):
-    """Run a command of the examples with this Python and this package."""
-    path = f"{variables.pop('PATH', Path(sys.executable).parent)}:{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "no_proxy": "127.0.0.1"}
-    environment |= {name: str(value) for name, value in variables.items()}
-    command = [str(word) for word in command]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=1800
-    )
+def run_example(name, *arguments, **variables):
+    """Run a script of the examples."""
+    variables = {key: str(value) for key, value in variables.items()} | {"no_proxy": "127.0.0.1"}
+    return run("bash", EXAMPLES / name, *arguments, cwd=ROOT, env=variables, check=False)
 
 
 def script(path, body):
@@ -134,8 +127,8 @@ with open({str(record)!r}, "a") as file:
 
     def call(name, *arguments, **variables):
         record.write_text("")
-        variables |= {"PATH": tmp_path / "stub", "OUT": tmp_path / "out"}
-        done = run("bash", EXAMPLES / name, *arguments, **variables)
+        path = f"{tmp_path / 'stub'}:{os.environ['PATH']}"
+        done = run_example(name, *arguments, PATH=path, OUT=tmp_path / "out", **variables)
         assert done.returncode == 0, done.stderr
         parents, commands = zip(*map(json.loads, record.read_text().splitlines()), strict=True)
         # In place of the script: a signal to it would else leave the training running.
@@ -238,8 +231,7 @@ def test_iwslt14_is_cleaned_and_split_as_in_the_literature(tmp_path, server):
     out = tmp_path / "bin-data"
     flags = ["--raw", tmp_path / "raw", "--base-url", server.url, "--checksums", checksums]
     flags += ["--vocab-size", 150, "--workers", 1]
-    path = f"{find_commands()}:{Path(sys.executable).parent}"
-    done = run("bash", EXAMPLES / "iwslt14/prepare.sh", *flags, PATH=path, DATA=out)
+    done = run_example("iwslt14/prepare.sh", *flags, DATA=out)
     assert done.returncode == 0, done.stdout + done.stderr
     expected = {"train": [], "valid": [], "test": test}
     for number, pair in enumerate(kept):
@@ -413,7 +405,7 @@ def test_what_cannot_be_fetched_is_said(tmp_path, server, fetch):
     assert fetch()[0] == 2
     flags = ["--raw", tmp_path, "--base-url", nobody]
     for name, *arguments in (("iwslt14",), ("wmt14", "de")):
-        done = run("bash", EXAMPLES / name / "prepare.sh", *arguments, *flags)
+        done = run_example(f"{name}/prepare.sh", *arguments, *flags)
         assert_refused(done, nobody)
 
 
@@ -522,7 +514,7 @@ def test_the_recipe_on_wmt14_is_that_of_the_paper(recorder):
 )
 def test_scripts_refuse_what_they_do_not_know(tmp_path, command, variables, said):
     name, *arguments = command.split()
-    done = run("bash", EXAMPLES / name, *arguments, OUT=tmp_path / "out", **variables)
+    done = run_example(name, *arguments, OUT=tmp_path / "out", **variables)
     assert_refused(done, said)
     assert not (tmp_path / "out").exists()
 
@@ -538,45 +530,22 @@ LOG = """2026-01-01 00:00:00 | INFO | x | num. shared model params: 1,234 (num. 
 2026-01-01 00:00:01 | INFO | valid | {"valid_nll_loss": "4.5", "valid_num_updates": "40"}
 2026-01-01 00:00:02 | INFO | x | done training in 12.3 seconds
 """
-ROW = ("model,parameters,bleu,train_seconds,commit,date,machine", "a,5,1,2,c,d,m")
 
 
-@pytest.fixture
-def append(tmp_path, monkeypatch, capsys):
-    """append(figures, log): the status, and the rows of a file that had one."""
+def test_a_row_has_what_its_log_says_and_the_commit_that_is_named(tmp_path, monkeypatch):
     module = load(ROOT / "scripts" / "append_row.py")
     monkeypatch.setenv("COMMIT", "abc")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-    def append(figures, log=None):
-        (tmp_path / "rows.csv").write_text("\n".join(ROW))  # without the last line's end
-        if log is not None:
-            (tmp_path / "log").write_text(log)
-        monkeypatch.setattr(sys, "stdin", io.StringIO(figures))
-        flags = [] if log is None else ["--log", tmp_path / "log"]
-        try:
-            status = call(module, tmp_path / "rows.csv", *flags) or 0
-        except SystemExit as end:
-            status = end.code
-        first, *rows = csv.DictReader((tmp_path / "rows.csv").read_text().splitlines())
-        assert list(first.values()) == ROW[1].split(",")
-        return status, rows
-
-    return append
-
-
-def test_rows_are_added_with_the_commit_that_is_named(append):
-    figures = {"bleu": "4.5", "model": "b, c", "parameters": None}
-    several = json.dumps([figures, figures | {"bleu": "8"}])
-    status, (row, other) = append(several, LOG)
-    assert status == 0 and (row["bleu"], other["bleu"]) == ("4.5", "8")
-    assert (row["model"], row["parameters"], row["train_seconds"]) == ("b, c", "1234", "12")
-    assert row["commit"] == "abc" and row["machine"].endswith(", 1 thread")
     on_gpus = f'{LOG}training on 2 devices (GPUs/TPUs)\n{{"update": 0.1, "gb_free": "70.3"}}\n'
-    (row,) = append(json.dumps(figures), on_gpus)[1]
-    assert row["machine"].startswith("2 x ")
-    for misfit, log in ({"model": "b"}, LOG), (figures, None):
-        assert append(json.dumps(misfit), log) == (2, [])
+    for log, machine in ((LOG, ", 1 thread"), (on_gpus, "2 x ")):
+        (tmp_path / "log").write_text(log)
+        figures = [{"bleu": bleu, "parameters": None} for bleu in "48"]
+        rows = module.build_rows(json.dumps(figures), [tmp_path / "log"])
+        assert [row["bleu"] for row in rows] == ["4", "8"] and machine in rows[0]["machine"]
+        names = "parameters", "train_seconds", "commit"
+        assert [rows[1][name] for name in names] == [1234, 12, "abc"]
+    with pytest.raises(UserError, match="parameters"):
+        module.build_rows(json.dumps(figures), [])
 
 
 def test_evaluation_averages_generates_and_scores(tmp_path, recorder):
@@ -598,8 +567,8 @@ def test_evaluation_averages_generates_and_scores(tmp_path, recorder):
     assert {Path(words[0]).name for words in figures} == {"translation_figures.py", "append_row.py"}
     # Without sacremoses nothing is done, rather than all for a row with a gap.
     script(tmp_path / "stub" / "python", "import sys; sys.exit(1)")
-    variables = {"PATH": tmp_path / "stub", "OUT": tmp_path / "out"}
-    assert_refused(run("bash", EXAMPLES / command[0], *command[1:], **variables), "sacremoses")
+    path = f"{tmp_path / 'stub'}:{os.environ['PATH']}"
+    assert_refused(run_example(*command, PATH=path, OUT=tmp_path / "out"), "sacremoses")
 
 
 def test_the_scores_of_the_literature(tmp_path, capsys):

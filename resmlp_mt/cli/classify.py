@@ -12,12 +12,13 @@ names stay as they are.
 
 import argparse
 import glob
+import json
 import sys
 from functools import partial
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, add_model, positive
-from resmlp_mt.cli.pictures import add_batch_size, classify_each, print_json
+from resmlp_mt.cli.pictures import add_batch_size, classify_each
 from resmlp_mt.errors import UserError, on_a_line
 
 
@@ -57,8 +58,9 @@ def run(arguments: argparse.Namespace) -> None:
         else:
             guesses = [f"{guess.name} {guess.probability:.1%}" for guess in best]
             print("\t".join(map(on_a_line, [path, *guesses])), flush=True)
-    if arguments.json:
-        print_json(entries)
+    if arguments.json:  # which is in UTF-8 wherever it goes
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
+        print(json.dumps(entries, indent=1, ensure_ascii=False))
     if broken:
         raise UserError(f"{len(broken)} of {len(paths)} images could not be read")
 

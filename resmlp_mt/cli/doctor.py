@@ -6,7 +6,6 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
-import re
 import sys
 from pathlib import Path
 
@@ -53,24 +52,22 @@ def _version(package: str) -> str | None:
 
 def _check_packages(is_small: bool) -> list[str]:
     """Packages that are missing: of the core, and of [train] where a part of it is there."""
-    from resmlp_mt.extras import CORE, TRAINING, advise, list_extras, list_requirements
+    from resmlp_mt.extras import advise, list_extras, list_packages
 
-    missing = []
-    for package, use in (CORE | TRAINING).items():
-        version = _version(package)
-        if version is None and (package in _SMALL or not is_small):
-            version = "missing"
-            command = f"pip install {package}" if package in CORE else advise("train")
-            missing.append(f"{package} is missing: {command}")
-        _row(package, version or f"not installed; for {use}")
-    for extra in list_extras():
-        if extra in ("dev", "export"):  # which is another name of [train]
-            continue
-        packages = [re.match(r"[\w.-]+", name)[0] for name in list_requirements(extra)]
-        for package in packages:
-            if package not in CORE | TRAINING:
-                _row(package, _version(package) or f"not installed; of the extra [{extra}]")
-        if not all(map(_version, packages)):
+    if not list_packages():
+        return [f"resmlp_mt is found by a path, and not installed: {advise()}"]
+    missing, shown = [], set()
+    for extra in ("", *list_extras()):
+        packages = list_packages(extra)
+        for package in filter(lambda package: package not in shown, packages):
+            shown.add(package)
+            version = _version(package)
+            if version is None and (package in _SMALL if is_small else extra in ("", "train")):
+                version = "missing"
+                command = advise(extra) if extra else f"pip install {package}"
+                missing.append(f"{package} is missing: {command}")
+            _row(package, version or "not installed" + f"; of the extra [{extra}]" * bool(extra))
+        if extra and not all(map(_version, packages)):
             _row(f"extra [{extra}]", f"if you want it: {advise(extra)}")
     return missing
 

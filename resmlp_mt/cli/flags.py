@@ -62,8 +62,8 @@ def import_user_dir(arguments: argparse.Namespace) -> None:
     Raises:
         UserError: If there is none, or fairseq is missing.
     """
-    from resmlp_mt.extras import import_with_fairseq
+    from resmlp_mt.extras import import_extra
 
     if arguments.user_dir:
-        plugins = import_with_fairseq("resmlp_mt.compat.plugins", "--user-dir")
+        plugins = import_extra("resmlp_mt.compat.plugins", "--user-dir")
         plugins.import_plugin(arguments.user_dir)

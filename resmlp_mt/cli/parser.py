@@ -9,22 +9,10 @@ from resmlp_mt.cli import passthrough
 from resmlp_mt.cli.flags import HelpFormatter
 from resmlp_mt.errors import UserError
 
-# name: what the help says of it. The module of that name in this folder (with _ for -) has
-# add_arguments(parser) and run(arguments). The commands of passthrough.py stand beside them.
-COMMANDS = {
-    "prepare": "raw parallel text -> SentencePiece model, dictionary, binarized data",
-    "translate": "raw text in, raw text out",
-    "classify": "name what is in pictures",
-    "score": "SacreBLEU, chrF and TER with their signatures",
-    "average": "average checkpoints, the last or the best",
-    "pack": "a checkpoint -> a folder with all that a model needs",
-    "export": "a translator or classifier -> a folder that is faster on a CPU",
-    "serve": "translate for others over HTTP, and on a page",
-    "study": "look into a model: its matrices, features, confusions, training",
-    "import-weights": "published weights for images -> a folder",
-    "export-weights": "a classifier -> a state dict with the official or timm's keys",
-    "doctor": "what is installed, and what is wrong with it",
-}
+# The module of that name in this folder (with _ for -) has add_arguments(parser), run(arguments),
+# and a docstring whose first line is the help. The commands of passthrough.py stand beside them.
+COMMANDS = """prepare translate classify score average pack export serve study import-weights
+    export-weights doctor""".split()
 # Names that studies had in version 0.1; they go in 0.3.
 _OLD_NAMES = ("plot-mixing", "sparsity", "probe", "confusion", "curves")
 
@@ -51,16 +39,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_commands(parser: argparse.ArgumentParser, package: str, texts: dict[str, str], **options):
-    """Add commands, {name: help}, of modules in a package; returns what further ones are added to.
+def add_commands(parser: argparse.ArgumentParser, package: str, names: list[str], **options):
+    """Add the commands that modules in a package have; returns what further ones are added to.
 
     `options` are those of `add_subparsers`.
     """
     commands = parser.add_subparsers(**options)
-    for name, text in texts.items():
+    for name in names:
         module = importlib.import_module(f"{package}.{name.replace('-', '_')}")
-        about = dict(help=text, description=module.__doc__, formatter_class=HelpFormatter)
-        command = commands.add_parser(name, **about)
+        said, text = module.__doc__.partition("\n")[0], module.__doc__
+        command = commands.add_parser(
+            name, help=said, description=text, formatter_class=HelpFormatter
+        )
         command.set_defaults(run=getattr(module, "run", None))
         module.add_arguments(command)
     return commands

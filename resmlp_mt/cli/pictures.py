@@ -1,7 +1,6 @@
 """Pictures with the classes that a model finds in them; those that cannot be read are named."""
 
 import argparse
-import json
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +17,6 @@ def add_batch_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--batch-size", type=positive, default=32, help="pictures at once")
 
 
-def print_json(said: object) -> None:
-    """Print as JSON, which is in UTF-8 wherever it goes."""
-    sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    print(json.dumps(said, indent=1, ensure_ascii=False))
-
-
 def classify_each(
     items: Sequence[T],
     open_image: Callable[[T], object],
@@ -35,10 +28,10 @@ def classify_each(
     """Yield each item with its classes, as the pictures are read, under a bar of progress.
 
     Args:
-        items: What stands for the pictures.
+        items: One for each picture.
         open_image: Item -> image; a `UserError` or an `OSError` if it cannot be read.
         classify: Images -> the predictions for each, as `Classifier.classify` yields them.
-        command: What bar and messages are called by.
+        command: The name of bar and messages.
         broken: Those that cannot be read are named on standard error, and put in here.
         quiet: Show no bar; None: if standard error is no terminal.
     """

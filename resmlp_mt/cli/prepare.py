@@ -12,21 +12,20 @@ import argparse
 import re
 from pathlib import Path
 
-from resmlp_mt.cli.flags import positive, within
+from resmlp_mt.cli.flags import positive, refuse_given, within
 from resmlp_mt.engines.threads import count_cores
-from resmlp_mt.errors import UserError, name_flag
+from resmlp_mt.errors import UserError
 
-# What is learnt where no model's subwords are taken. Flags for it say so where they are given.
+# What is learnt where no model's subwords are taken.
 _LEARNT = {
     "vocab_size": 8000,
-    "joined": True,
     "model_type": "bpe",
     "character_coverage": 1.0,
     "normalization_rule_name": "nmt_nfkc",
     "user_defined_symbols": (),
     "byte_fallback": False,
-    "subword_sentences": 10_000_000,
 }
+_SENTENCES = 10_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +63,7 @@ def _add_subwords(parser: argparse.ArgumentParser) -> None:
     sharing = group.add_mutually_exclusive_group()
     sharing.add_argument("--joined", action="store_true", help="one vocabulary (the default)")
     said = "a vocabulary for each language"
-    sharing.add_argument("--separate", action="store_false", dest="joined", help=said)
+    sharing.add_argument("--separate", action="store_true", help=said)
     add("--model-type", choices=["bpe", "unigram"], help="SentencePiece's (default: bpe)")
     said = "of the text's characters get subwords; rarer ones become <unk> (default: 1.0)"
     taken = within(0.98, 1, float)  # by SentencePiece
@@ -78,7 +77,6 @@ def _add_subwords(parser: argparse.ArgumentParser) -> None:
     add("--user-defined-symbols", type=_symbols, metavar="TEXT[,TEXT...]", help=said)
     said = "sentences to learn from at most (default: 10,000,000)"
     add("--subword-sentences", type=positive, metavar="N", help=said)
-    parser.set_defaults(**dict.fromkeys(_LEARNT))  # so that what is given can be told
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -92,17 +90,15 @@ def run(arguments: argparse.Namespace) -> None:
     splits = {"train": arguments.train, "valid": arguments.valid}
     splits |= {f"test{i or ''}": prefix for i, prefix in enumerate(tests)}
     langs = arguments.source_lang, arguments.target_lang
-    given = {name: getattr(arguments, name) for name in _LEARNT}
-    given = {name: value for name, value in given.items() if value is not None}
     if arguments.like:
-        for name, value in given.items():
-            flag = name_flag("separate" if name == "joined" and not value else name)
-            raise UserError(f"{flag} is for new subwords: leave it out, or --like")
+        names = (*_LEARNT, "joined", "separate", "subword_sentences")
+        refuse_given(arguments, names, "is for new subwords: leave it out, or --like")
         subwords = _find_folder_of(arguments.like, langs)
     else:
-        learnt = _LEARNT | given
-        joined, sentences = learnt.pop("joined"), learnt.pop("subword_sentences")
-        subwords = NewSubwords(joined, sentences, learnt)
+        given = {name: getattr(arguments, name) for name in _LEARNT}
+        learnt = _LEARNT | {name: value for name, value in given.items() if value is not None}
+        sentences = arguments.subword_sentences or _SENTENCES
+        subwords = NewSubwords(not arguments.separate, sentences, learnt)
     limits = Limits(arguments.max_length, arguments.max_ratio)
     filters = [name for name in FILTERS if getattr(arguments, name)]
     reports = prepare(langs, splits, arguments.out, subwords, limits, filters, arguments.workers)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from resmlp_mt.cli import flags
 from resmlp_mt.cli.bleu import add_tokenize, are_unspaced, make_bleu
+from resmlp_mt.cli.tables import align
 from resmlp_mt.errors import UserError
 
 # SacreBLEU's tests, and how often each draws unless it is told.
@@ -94,10 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
         print(json.dumps([row | common for row in rows], indent=1))
         return
     table = [["", *metrics], *([row["file"], *(_cell(row, m) for m in metrics)] for row in rows)]
-    first, *others = (max(map(len, column)) for column in zip(*table, strict=True))
-    for file, *cells in table:
-        padded = (f"{cell:>{max(width + 2, 8)}}" for cell, width in zip(cells, others, strict=True))
-        print(f"{file:{first}}" + "".join(padded))
+    print("\n".join(align(table)))
     for name, signature in common["signatures"].items():
         print(f"{name}: {signature}")
     for name, missing in common.get("missing_references", {}).items():

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from resmlp_mt.cli.flags import add_device, positive, thread_count, within
 from resmlp_mt.errors import UserError, name_flag
+from resmlp_mt.serving.settings import Limits, Settings
 
 _COUNTS = "batch_size queue_size max_beam max_request_bytes max_answer_bytes".split()
 # As browsers write an origin: without the port where it is the usual one. "null" is that of files.
@@ -37,34 +38,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     again, n = {"action": "append", "default": []}, {"type": positive, "metavar": "N"}
     port = within(0, 65_535)
-    add("--host", default="127.0.0.1", help="address to listen at (default: %(default)s)")
-    add("--port", type=port, default=8080, help="0 for any free one (default: %(default)s)")
+    add("--host", default="127.0.0.1", help="address to listen at")
+    add("--port", type=port, default=8080, help="0 for any free one")
     said = "a name that requests may call the server by, besides localhost, --host and addresses"
     add("--allow-host", **again, type=_host, metavar="NAME", help=f"{said}; may be given again")
-    said = "let pages from there, as https://example.org, ask in a browser; * for all"
-    said = f"{said}; may be given again"
+    said = "pages that may ask in a browser, as https://example.org; * for all; may be given again"
     add("--allow-origin", **again, type=_origin, metavar="ORIGIN", help=said)
     said = "answer only requests with one of these keys: one a line, and behind it its requests a"
     add("--api-keys", type=Path, metavar="FILE", help=f"{said} minute where they differ")
-    said = "of each key; 0 for any number (default: %(default)s)"
+    said = "of each key; 0 for any number"
     add("--requests-per-minute", default=0, type=within(0), metavar="N", help=said)
     add("--access-log", action="store_true", help="write a line for each request to stdout")
     said = "show /metrics there, and not at --port; 0 for any free one"
     add("--metrics-port", type=port, metavar="PORT", help=said)
-    said = "address of --metrics-port (default: %(default)s)"
-    add("--metrics-host", default="127.0.0.1", metavar="HOST", help=said)
+    add("--metrics-host", default="127.0.0.1", metavar="HOST", help="address of --metrics-port")
     said = "processes that answer at the port, each with the models and limits of its own"
-    add("--workers", default=1, **n, help=f"{said} (default: %(default)s)")
-    for flag, default, said in (
-        ("--batch-size", 64, "texts translated together; fewer where they are long"),
-        ("--queue-size", 2000, "texts that may wait; more are answered with 429"),
-        ("--max-beam", 32, "widest beam that a request may ask for; more is answered with 422"),
-        ("--max-request-bytes", 1_000_000, "larger requests are answered with 413"),
-        ("--max-answer-bytes", 10_000_000, "requests with larger answers are answered with 413"),
-    ):
-        add(flag, default=default, **n, help=f"{said} (default: %(default)s)")
-    said = "for a request to arrive, and to be translated; each (default: %(default)s)"
-    add("--timeout", type=within(1, 86_400, float), default=60.0, metavar="SECONDS", help=said)
+    add("--workers", default=1, **n, help=said)
+    said = "texts translated together; fewer where they are long"
+    add("--batch-size", default=Limits.batch_size, **n, help=said)
+    said = "texts that may wait; more are answered with 429"
+    add("--queue-size", default=Limits.queue_size, **n, help=said)
+    said = "widest beam that a request may ask for; more is answered with 422"
+    add("--max-beam", default=Limits.beam, **n, help=said)
+    said = "larger requests are answered with 413"
+    add("--max-request-bytes", default=Limits.request_bytes, **n, help=said)
+    said = "requests with larger answers are answered with 413"
+    add("--max-answer-bytes", default=Limits.answer_bytes, **n, help=said)
+    said, seconds = "for a request to arrive, and to be translated; each", within(1, 86_400, float)
+    add("--timeout", type=seconds, default=Limits.timeout, metavar="SECONDS", help=said)
     said = "threads of a worker (default: they share the cores)"
     add("--threads", type=thread_count, metavar="N", help=said)
     add_device(parser)
@@ -73,19 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Answer until SIGTERM or SIGINT; returns the status to end with."""
     from resmlp_mt.engines.threads import count_threads
-    from resmlp_mt.extras import advise
     from resmlp_mt.files.finding import locate_model, shipped_translators
+    from resmlp_mt.serving.keys import read_keys
+    from resmlp_mt.serving.worker import supervise
 
     if arguments.requests_per_minute and not arguments.api_keys:
         raise UserError("--requests-per-minute is for each key of --api-keys; give these too")
-    try:
-        from resmlp_mt.serving.keys import read_keys
-        from resmlp_mt.serving.settings import Limits, Settings
-        from resmlp_mt.serving.worker import supervise
-    except ModuleNotFoundError as error:
-        if str(error.name).startswith("resmlp_mt"):
-            raise
-        raise UserError(f"this needs {error.name}: {advise('serve')}") from None
     models = tuple(arguments.models or shipped_translators())
     for model in models:
         locate_model(model, "text")

@@ -13,6 +13,7 @@ docs/translate.md shows every option, for checkpoints and for exported models.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -22,7 +23,6 @@ from pathlib import Path
 from resmlp_mt.cli import flags
 from resmlp_mt.cli.search_flags import add_search, read_search, split_columns
 from resmlp_mt.cli.translate_files import Input, is_done, open_input, open_output
-from resmlp_mt.cli.translations import format_line
 from resmlp_mt.errors import LineError, UserError
 from resmlp_mt.translating.lines import STANDARD, group
 
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _choose_field(arguments: argparse.Namespace):
-    """What takes texts from lines, as the flags say; None where lines are texts."""
+    """The reader of texts from lines, as the flags say; None where lines are texts."""
     from resmlp_mt.translating.fields import choose_field
 
     if arguments.field is None:
@@ -155,7 +155,33 @@ def _write(
                 if puts:
                     out.write(puts[i](best.text, best.score) + "\n")
                 else:
-                    out.write(format_line(arguments, number, sources[i], hypotheses))
+                    out.write(_format_line(arguments, number, sources[i], hypotheses))
                 number += 1
                 bar.update()
             out.flush()
+
+
+def _format_line(arguments: argparse.Namespace, number: int, source: str, hypotheses: list) -> str:
+    """The output for a line of the source, with its line ends; of its hypotheses, best first."""
+    from resmlp_mt.translating.alignment import align_subwords, align_words
+
+    kind = arguments.print_alignment
+    align = align_words if kind == "word" else align_subwords
+    pairs = [align(hypothesis.attention) for hypothesis in hypotheses] if kind else []
+    if arguments.json:
+        entries = [{"text": h.text, "score": round(h.score, 4)} for h in hypotheses]
+        for entry, found, hypothesis in zip(entries, pairs, hypotheses, strict=False):
+            entry["alignment"] = found
+            if kind == "subword":
+                for side in ("source", "target"):
+                    words = [w for a in hypothesis.attention for w in getattr(a, side)[:-1]]
+                    entry[f"{side}_subwords"] = words
+        said = {"source": source, "unknown": round(hypotheses[0].unknown, 4)}
+        return json.dumps(said | {"translations": entries}, ensure_ascii=False) + "\n"
+    rows = ""
+    for i, hypothesis in enumerate(hypotheses):
+        before = f"{number}\t{hypothesis.score:.4f}\t" if arguments.nbest > 1 else ""
+        behind = "\t" + " ".join(f"{s}-{t}" for s, t in pairs[i]) if kind else ""
+        for line in hypothesis.text.split("\n"):  # a block of code has several
+            rows += f"{before}{line}{behind}\n"
+    return rows

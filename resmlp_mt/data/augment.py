@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from resmlp_mt.data.autoaugment import AutoAugment
 from resmlp_mt.data.randaugment import RandAugment
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_kornia
+from resmlp_mt.extras import import_extra
 
 # The beginnings of --aa.
 _POLICIES = {"rand": RandAugment, "original": AutoAugment}
@@ -70,7 +70,7 @@ class Augment(nn.Module):
         self.cfg = cfg
         self.num_classes = num_classes
         self.normalise = Normalise(mean, std)
-        K = import_kornia()
+        K = import_extra("kornia.augmentation", "training on images")
         # As in timm, --aa takes the place of the jitter.
         jitters = bool(cfg.color_jitter) and not cfg.aa
         self.colours = K.ColorJitter(*3 * [cfg.color_jitter], p=1.0) if jitters else nn.Identity()

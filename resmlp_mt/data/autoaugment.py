@@ -12,7 +12,7 @@ from PIL import Image
 
 from resmlp_mt.data.operations import Operations
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_kornia
+from resmlp_mt.extras import import_extra
 
 # kornia's name: ours, where it is not the same in capitals.
 _NAMES = {"posterize": "PosterizeOriginal"}
@@ -37,7 +37,8 @@ class AutoAugment:
                 f"--aa {notation}: AutoAugment is original or, as an example, original-mstd0.5"
             )
         self.operations = Operations(mean, interpolation, float(match[1] or 0))
-        table = import_kornia("kornia.augmentation.auto.autoaugment.autoaugment").imagenet_policy
+        name = "kornia.augmentation.auto.autoaugment.autoaugment"
+        table = import_extra(name, "training on images").imagenet_policy
         self.policy = [[(_rename(n), p, m or 0) for n, p, m in pair] for pair in table]
 
     def __call__(self, image: Image.Image, generator: np.random.Generator) -> Image.Image:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from resmlp_mt.data.augment import Normalise, check_flags
-from resmlp_mt.extras import import_kornia
+from resmlp_mt.extras import import_extra
 
 GLOBAL_VIEWS = 2
 # DINO's largest blur for images of 224 pixels, and the smallest images that it changes visibly.
@@ -32,7 +32,7 @@ class AugmentViews(nn.Module):
     def __init__(self, cfg, mean: list[float], std: list[float], image_size: int):
         super().__init__()
         check_flags(cfg, ("hflip",), ("color_jitter",))
-        K = import_kornia()
+        K = import_extra("kornia.augmentation", "training on images")
         jitter = cfg.color_jitter
         self.normalise = Normalise(mean, std)
         self.flip = K.RandomHorizontalFlip(p=cfg.hflip)

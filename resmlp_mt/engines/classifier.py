@@ -19,7 +19,7 @@ from resmlp_mt.engines.exported import load_exported_classifier
 from resmlp_mt.engines.loaded import Loaded
 from resmlp_mt.engines.options import FROM_1, is_count
 from resmlp_mt.errors import BrokenModel
-from resmlp_mt.extras import import_with_fairseq
+from resmlp_mt.extras import import_extra
 from resmlp_mt.files.finding import find_export, locate_model
 
 _Bytes = bytes | bytearray | memoryview
@@ -87,10 +87,10 @@ class Classifier(Loaded):
             classifier = cls(*load_exported_classifier(export, device, threads))
         else:
             use = "a checkpoint (not an export)"
-            trained = import_with_fairseq("resmlp_mt.engines.trained", use)
+            trained = import_extra("resmlp_mt.engines.trained", use)
             classifier = cls(*trained.load_trained(model, "images", device))
             if threads is not None:
-                import_with_fairseq("torch", use).set_num_threads(threads)
+                import_extra("torch", use).set_num_threads(threads)
         classifier._loaded = place, device, threads
         return classifier
 

@@ -19,7 +19,7 @@ from resmlp_mt.engines.search.engine import Beams, Guides, Sentences
 from resmlp_mt.engines.search.shortlist import Choice, Shortlist
 from resmlp_mt.engines.search.stopping import check_wanted
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_with_fairseq
+from resmlp_mt.extras import import_extra
 
 # Searches that an exported model leaves to fairseq.
 _MORE = (
@@ -94,13 +94,13 @@ class FoldedSearch:
         Raises:
             UserError: If fairseq is not installed.
         """
-        module = import_with_fairseq("resmlp_mt.engines.exported_model", _MORE)
+        module = import_extra("resmlp_mt.engines.exported_model", _MORE)
         return module.ExportedModel(self.encoder, self.decoder, self.dictionaries, self.folder)
 
     @cached_property
     def generator(self):
         """The search for more than a plain beam: a `Generator`."""
-        module = import_with_fairseq("resmlp_mt.engines.search.generator", _MORE)
+        module = import_extra("resmlp_mt.engines.search.generator", _MORE)
         return module.Generator([self.model], self.dictionaries[1], self.pad, self.device)
 
     def search(self, sources: Sentences, options: SearchOptions, guides: Guides = None) -> Beams:

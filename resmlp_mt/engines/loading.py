@@ -8,7 +8,7 @@ from resmlp_mt.engines.exported import load_exported_translator
 from resmlp_mt.engines.search.engine import Engine
 from resmlp_mt.engines.threads import count_threads
 from resmlp_mt.errors import UserError
-from resmlp_mt.extras import import_with_fairseq
+from resmlp_mt.extras import import_extra
 from resmlp_mt.files.finding import find_export
 
 
@@ -36,10 +36,10 @@ def load_engine(
             )
     side_by_side = (threads or count_threads()) if all(exported) else 1
     if not all(exported) and threads is not None:  # within a batch
-        import_with_fairseq("torch", "a checkpoint").set_num_threads(threads)
+        import_extra("torch", "a checkpoint").set_num_threads(threads)
     if len(models) == 1:
         return engines[0], codec, side_by_side
-    generator = import_with_fairseq("resmlp_mt.engines.search.generator", "an ensemble")
+    generator = import_extra("resmlp_mt.engines.search.generator", "an ensemble")
     symbols, pad = codec.target_dictionary, codec.source_dictionary.pad()
     return generator.Ensemble(engines, symbols, pad), codec, side_by_side
 
@@ -48,5 +48,5 @@ def _load(model: str | Path, device: str) -> tuple:
     """The engine of a model, and its `TextCodec`."""
     if export := find_export(model, device):
         return load_exported_translator(export, device)
-    trained = import_with_fairseq("resmlp_mt.engines.trained", "a checkpoint (not an export)")
+    trained = import_extra("resmlp_mt.engines.trained", "a checkpoint (not an export)")
     return trained.load_trained(model, "text", device)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from resmlp_mt.extras import import_with_onnx
+from resmlp_mt.extras import import_extra
 from resmlp_mt.files.export_layout import CLASSIFIER
 
 # Bytes of a graph without its weights: 24 layers have 0.04 MB. ONNX Runtime takes hundreds of times
@@ -44,7 +44,7 @@ def start_graph(graph: bytes, threads: int) -> Callable[[np.ndarray], np.ndarray
             memory and time without end.
         UserError: If ONNX Runtime is not installed. It has errors of its own, for `computing`.
     """
-    onnxruntime = import_with_onnx("onnxruntime")
+    onnxruntime = import_extra("onnxruntime", "a classifier without compiled form")
     # ONNX Runtime looks here for the mark of a format of its own.
     if graph[4:8] == b"ORTM":
         raise ValueError(f"{CLASSIFIER} is in the format of ONNX Runtime, not of ONNX")

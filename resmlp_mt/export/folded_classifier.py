@@ -6,7 +6,7 @@ Shapes: B images, N patches, C channels, K classes.
 import torch
 from torch import nn
 
-from resmlp_mt.extras import import_with_onnx
+from resmlp_mt.extras import import_extra
 from resmlp_mt.models.folded import NamedWeights, SharedWeights
 from resmlp_mt.models.images import ImageModel
 from resmlp_mt.nn.blocks import ChannelMLP, ResMLPBlock
@@ -37,8 +37,9 @@ def fold_or_trace(
     """
     if can_fold(model):
         return describe_classifier(model, mean, std, int8, shared), None
-    trace = import_with_onnx("resmlp_mt.export.traced_classifier").trace_classifier
-    return None, trace(model, mean, std, image_size, int8)
+    use = "a classifier without compiled form"
+    traced = import_extra("resmlp_mt.export.traced_classifier", use)
+    return None, traced.trace_classifier(model, mean, std, image_size, int8)
 
 
 def can_fold(model: nn.Module) -> bool:

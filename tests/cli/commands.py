@@ -1,17 +1,22 @@
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
 
-from cli.zygote import FILE_SIZE, FORKS, NAMES, find_command, find_commands
+import torch
+from cli.zygote import NAMES, find_commands
+from filelock import FileLock
 
 from resmlp_mt.cli.parser import build_parser, rename
 from resmlp_mt.errors import UserError
 
 ROOT = Path(__file__).parents[2]
+PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 # Small enough to train in seconds; no size equals another.
 SIZES = """--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 24
     --decoder-ffn-embed-dim 40 --encoder-layers 2 --decoder-layers 1 --decoder-attention-heads 2
@@ -28,57 +33,47 @@ IMAGE_RECIPE = """--task image_classification --criterion image_classification -
     --num-workers 0 --log-format json --log-interval 2""".split()
 
 
+# As in an environment that was activated.
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+ENVIRONMENT["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 
 
-def words(command, own=True, plugin=True) -> list[str]:
+def forks(**variables: str) -> dict[str, str]:
+    """The environment of a shell whose commands are forks, with these variables."""
+    return ENVIRONMENT | {"PATH": f"{find_commands()}:{ENVIRONMENT['PATH']}"} | variables
+
+
+def words(command, own=True) -> list[str]:
     """The command line that starts a console command of this environment, or a fork that is it."""
     name, *arguments = map(str, command)
-    if not own:
-        return [str(find_command(name, plugin)), *arguments]
+    if name == "bash":
+        return [name, *arguments]
+    if not own and name in NAMES:
+        return [str(find_commands() / name), *arguments]
     if name == "resmlp-mt":
         return [sys.executable, "-m", "resmlp_mt.cli", *arguments]
     return [str(Path(sys.executable).with_name(name)), *arguments]
 
 
 def run(
-    *command,
-    cwd=None,
-    stdin=None,
-    check=True,
-    own=False,
-    forks=False,
-    plugin=True,
-    first=None,
-    file_size=None,
-    **options,
+    *command, cwd=None, stdin=None, check=True, own=False, **options
 ) -> subprocess.CompletedProcess:
-    """Run a console command of this environment on real files.
+    """Run a console command of this environment, or bash, on real files.
 
-    It runs in a fork of a process that has imported fairseq, which spares the seconds of that. With
-    `own`, with another PYTHONPATH, or with options of `subprocess.run`, it is a process of its own.
-    Without `plugin`, a script has fairseq as it is. With `forks`, what a script starts by
-    `sys.executable`, or beside it, are forks too. A fork finds modules in the folder `first` before
-    all others, but for those that are imported already, and writes no file larger than `file_size`,
-    as if the disk were full.
+    It runs in a fork of a process that has imported fairseq, which spares the seconds of that; so
+    do the commands that bash runs. With `own`, with another PYTHONPATH, or with options of
+    `subprocess.run`, it is a process of its own.
     """
     changed = options.pop("env", {})
-    if forks:
-        changed = changed | {FORKS: str(find_commands())}
     own = own or "PYTHONPATH" in changed or bool(options)
-    environment = ENVIRONMENT | changed
-    if first:
-        environment["PYTHONPATH"] = f"{first}:{ROOT}"
-    if file_size:
-        environment[FILE_SIZE] = str(file_size)
     given = stdin if isinstance(stdin, bytes | None) else stdin.encode()
     result = subprocess.run(
-        words(command, own, plugin),
+        words(command, own),
         cwd=cwd,
         input=given,
         stdin=subprocess.DEVNULL if given is None else None,
         capture_output=True,
-        env=environment,
+        env=ENVIRONMENT | changed if own else forks(**changed),
         timeout=1800,  # what hangs, whatever else the machine does
         **options,
     )
@@ -86,6 +81,12 @@ def run(
     if check:
         assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
     return result
+
+
+def fill_disk(size: int) -> dict:
+    """Options of `run`: no file grows over so many bytes, as if the disk were full."""
+    limit = resource.RLIMIT_FSIZE, (size, size)
+    return {"check": False, "preexec_fn": lambda: resource.setrlimit(*limit)}
 
 
 def call(*command) -> None:
@@ -115,8 +116,9 @@ def start(*command, own=False, **options) -> subprocess.Popen:
     is not to be killed, terminated or interrupted, but stopped, needs `own`.
     """
     changed = options.pop("env", {})
-    own = own or "PYTHONPATH" in changed or "preexec_fn" in options or command[0] not in NAMES
-    environment = ENVIRONMENT | {"PYTHONUNBUFFERED": "1"} | changed
+    own = own or "PYTHONPATH" in changed or "preexec_fn" in options
+    changed = {"PYTHONUNBUFFERED": "1"} | changed
+    environment = ENVIRONMENT | changed if own else forks(**changed)
     out = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     # A program whose output nobody reads waits soon: it cannot end before a busy test reads.
     return subprocess.Popen(words(command, own), env=environment, pipesize=4096, **out, **options)
@@ -130,6 +132,19 @@ def wait_for(said: str, process: subprocess.Popen) -> None:
         if said in line:
             return
     raise AssertionError(f"it ended without {said!r}:\n" + "".join(lines)[-4000:])
+
+
+def once(path: Path, make: Callable[[Path], object]) -> Path:
+    """A path that test workers share, and that make(path) has made for all of them."""
+    with FileLock(f"{path}.lock"):
+        if not path.exists():
+            make(path)
+    return path
+
+
+def load(path: Path) -> dict:
+    """The content of a checkpoint, a file or the last of a folder."""
+    return torch.load(path / "checkpoint_last.pt" if path.is_dir() else path, weights_only=True)
 
 
 def assert_refused(result: subprocess.CompletedProcess, *said: str) -> None:

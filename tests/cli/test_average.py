@@ -4,13 +4,9 @@ import shutil
 
 import pytest
 import torch
-from cli.commands import assert_refused, call, refuse, run
+from cli.commands import call, load, refuse, run
 
 from resmlp_mt.files.finding import numbered_checkpoints
-
-
-def load(path):
-    return torch.load(path, weights_only=True)
 
 
 def average(*arguments, **options):
@@ -111,12 +107,3 @@ def test_other_models_and_missing_files_are_refused(trained, tmp_path):
     for command in (["average"], ["study", "mixing"]):
         said = refuse(*command, tmp_path / "none.pt", "--out", tmp_path)
         assert f"{tmp_path}: a folder" in said or "--out" in said
-
-
-def test_a_full_disk_leaves_the_old_file_whole(trained, tmp_path):
-    (tmp_path / "mean.pt").write_bytes(b"old")
-    arguments = [trained, "--last", 2, "--out", tmp_path / "mean.pt"]
-    result = average(*arguments, check=False, file_size=8192)
-    assert_refused(result, f"average: {tmp_path / 'mean.pt'}: File too large\n")
-    assert (tmp_path / "mean.pt").read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["mean.pt"]

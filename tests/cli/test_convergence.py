@@ -1,4 +1,3 @@
-import argparse
 import csv
 import json
 import math
@@ -7,23 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
 import pytest
 import sentencepiece
-from cli.commands import ENVIRONMENT, ROOT
-from cli.commands import run as run_command
-from cli.zygote import find_commands
+from cli.commands import ROOT, run, start
 
 FOLDER = ROOT / "examples/convergence"
 sys.path.append(str(FOLDER))
 import plan  # noqa: E402
-import run as queue  # noqa: E402
 import time_to_quality  # noqa: E402
-
-del sys.modules["run"]  # other examples have one too
 
 STAGE = plan.Stage(
     "small", "data", "", {"a": "--arch a", "b": "--arch b"}, "", ("1", "2", "3"), ("x", "y", "z"),
@@ -33,20 +26,15 @@ STAGE = plan.Stage(
 
 def test_every_model_chooses_from_the_same_and_trains_with_what_was_best():
     losses, order = {}, []
-    while run := next((r for r in plan.list_runs(STAGE, losses) if r.known and r not in losses), 0):
-        order.append(run)
-        worth = {"a": {"1": 3, "2": math.inf, "3": 2}, "b": {"1": 1, "2": 2, "3": 3}}[run.model]
-        losses[run] = worth[run.lr] + {"x": 0, "y": -1, "z": 1}[run.dropout]
+    while r := next((r for r in plan.list_runs(STAGE, losses) if r.known and r not in losses), 0):
+        order.append(r)
+        worth = {"a": {"1": 3, "2": math.inf, "3": 2}, "b": {"1": 1, "2": 2, "3": 3}}[r.model]
+        losses[r] = worth[r.lr] + {"x": 0, "y": -1, "z": 1}[r.dropout]
     assert [(r.purpose, r.model, r.lr, r.dropout, r.seed, r.updates) for r in order] == [
         *(("rate", model, lr, "x", 1, 5) for model in "ab" for lr in "123"),
         *(("final", m, lr, d, 1, 9) for d in "xyz" for m, lr in (("a", "3"), ("b", "1"))),
         *(("final", model, lr, "y", 2, 9) for model, lr in (("a", "3"), ("b", "1"))),
     ]
-    short = replace(STAGE, rates=("1",), dropouts=("x",))
-    assert [(r.purpose, r.seed) for r in plan.list_runs(short, {})] == [("final", 1)] * 2 + [
-        ("final", 2)
-    ] * 2
-    assert {r.purpose for r in plan.list_runs(replace(short, seeds=()), {})} == {"rate"}
 
 
 @pytest.mark.parametrize("stage", plan.STAGES, ids=lambda stage: stage.name)
@@ -58,51 +46,14 @@ def test_fairseq_takes_the_flags_of_every_run(stage, monkeypatch):
 
     for model in stage.models:
         for purpose in ("rate", "final"):
-            run = plan.Run(stage.name, purpose, model, stage.rates[0], "0.1", 9000, 1)
+            planned = plan.Run(stage.name, purpose, model, stage.rates[0], "0.1", 9000, 1)
             parser = options.get_training_parser()
-            args = options.parse_args_and_arch(parser, ["data", *plan.list_flags(stage, run)])
+            args = options.parse_args_and_arch(parser, ["data", *plan.list_flags(stage, planned)])
             assert args.lr == [float(stage.rates[0])] and args.warmup_updates == 2000
             assert args.encoder_embed_dim == args.decoder_embed_dim > 100
             assert (args.source_lang, args.target_lang) == stage.langs
             by_clock = purpose == "rate" and stage.pilot_hours
             assert args.stop_time_hours == (by_clock or 0)
-
-
-@pytest.mark.parametrize(
-    ("progress", "done"),
-    [
-        ((), False),
-        ((39, 9.0, 5, 0), False),
-        ((40, 0.1, 5, 0), True),
-        ((40, 0.1, 1, None), False),  # without a loss
-        ((20, 0.1, 5, 3), True),
-        ((20, 10.1, 5, 0), True),
-    ],
-)
-def test_a_training_is_done_by_its_updates_its_patience_or_the_clock(progress, done):
-    flags = "--max-update 99 --patience 3 --stop-time-hours 10 --max-update 40".split()
-    assert queue.is_done(queue.Progress(*progress), flags) == done
-    assert not queue.is_done(queue.Progress(39, 99.0, 50, 40), flags[-2:])
-
-
-def test_a_second_queue_takes_what_the_first_does_not_have(tmp_path, capsys):
-    arguments = argparse.Namespace(work=tmp_path / "work", results=tmp_path / "results.csv")
-    (first, lock), (second, other) = (queue.take_next(STAGE, arguments) for _ in range(2))
-    assert [first.lr, second.lr] == ["1", "2"]
-    assert f"{first.name} is at work" in capsys.readouterr().out
-    lock.close()
-    again, lock = queue.take_next(STAGE, arguments)
-    assert again == first
-    row = dict(zip(queue.KEY, queue.key_of(first), strict=True)) | {"valid_nll_base2": "2.5"}
-    with open(arguments.results, "w", newline="") as stream:
-        writer = csv.DictWriter(stream, list(row))
-        writer.writeheader()
-        writer.writerow(row)
-    lock.close()
-    third, lock = queue.take_next(STAGE, arguments)
-    assert third.lr == "3"
-    lock.close()
-    other.close()
 
 
 SIZE = (
@@ -119,7 +70,6 @@ DRIVER = """
 import sys
 sys.path[:0] = {paths!r}
 import plan, run
-run.program = lambda name: f"{commands}/{{name}}"  # in forks
 run.STAGES = [plan.Stage(
     "small", {data!r}, {size!r}, dict(ours="--arch resmlp_plus_tiny --mixing-heads 4"),
     {recipe!r}, ("1e-2", "2e-2"), ("0.1",), pilot_updates=4, updates=40, seeds=(1,),
@@ -134,29 +84,26 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
     driver.write_text(
         DRIVER.format(
             paths=[str(FOLDER)],
-            commands=find_commands(),
             data=prepared.name,
             size=SIZE,
             recipe=RECIPE,
         )  # fmt: skip
     )
-    command = [sys.executable, driver, "--data", prepared.parent, "--work", tmp_path / "work"]
+    command = ["python", driver, "--data", prepared.parent, "--work", tmp_path / "work"]
     command += ["--results", tmp_path / "results.csv"]
-    env = ENVIRONMENT | {"DTYPE": ""}  # some processors have no bf16
-    options = dict(env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    process = subprocess.Popen(command, **options)
+    env = {"DTYPE": ""}  # some processors have no bf16
+    process = start(*command, env=env)
     begun = next(line for line in process.stdout if "begin small-final" in line)
     folder = tmp_path / "work" / begun.split()[1]
-    second = subprocess.run(command, **options)  # finds nothing else to do
-    assert second.returncode == 0 and f"{folder.name} is at work" in second.stdout
+    second = run(*command, env=env)  # finds nothing else to do
+    assert f"{folder.name} is at work" in second.stdout
     assert "begin" not in second.stdout
     wait_for_checkpoint(process, folder)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=1800) == 128 + signal.SIGTERM, process.stdout.read()
-    status = subprocess.run([*command, "--status"], **options).stdout
+    status = run(*command, "--status", env=env).stdout
     assert "done, validation loss" in status and "of 40" in status
-    done = subprocess.run(command, **options)
-    assert done.returncode == 0, done.stdout + (folder / "output").read_text()[-2000:]
+    run(*command, env=env)
     with open(tmp_path / "results.csv", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert [row["purpose"] for row in rows] == ["rate", "rate", "final"]
@@ -171,13 +118,6 @@ def test_a_queue_that_is_stopped_goes_on_and_ends_with_a_row_for_each_run(prepar
         bits = float(row["valid_nll_base2"]) * share
         assert float(row["bits_per_character"]) == pytest.approx(bits, abs=1e-3)
     assert "Loaded checkpoint" in (folder / "output").read_text()  # it went on, not anew
-
-
-def test_a_training_takes_one_gpu(tmp_path, monkeypatch):
-    monkeypatch.setattr(queue, "program", lambda name: "echo")
-    with queue.take(tmp_path) as lock:
-        status, said = queue.call_training(tmp_path, tmp_path / "data", ["--seed", "3"], lock)
-    assert status == 0 and "--seed 3 " in said and "--distributed-world-size 1\n" in said
 
 
 def test_seconds_to_a_loss_are_those_of_all_epochs_each_once(tmp_path):
@@ -195,9 +135,7 @@ def test_seconds_to_a_loss_are_those_of_all_epochs_each_once(tmp_path):
     assert time_to_quality.reach(points, 4.0) is None
     output = ["--csv", tmp_path / "race.csv", "--plot", tmp_path / "race.png"]
     command = ["python", FOLDER / "time_to_quality.py", f"a={tmp_path}"]
-    assert run_command(*command, "--target", 5.0, *output).stdout.startswith(
-        "a: 22 s, 14 updates to 5.0"
-    )
+    assert run(*command, "--target", 5.0, *output).stdout.startswith("a: 22 s, 14 updates to 5.0")
 
 
 MODELS = {

@@ -4,23 +4,10 @@ import json
 import shutil
 
 import numpy as np
-import pytest
 from cli.commands import assert_refused, run, train
 from cli.test_identity import exchange
 
 from resmlp_mt.files.sums import sum_files
-
-
-@pytest.fixture
-def data(prepared, tmp_path):
-    """A copy of a data-bin folder."""
-    return shutil.copytree(prepared, tmp_path / "data")
-
-
-def refuse(data, *said):
-    out = data.parent / "out"
-    assert_refused(train(data, out, "--max-update", 1, check=False), *said)
-    assert not list(out.glob("*.pt"))
 
 
 def test_the_report_has_the_sum_of_each_file(prepared):
@@ -29,21 +16,16 @@ def test_the_report_has_the_sum_of_each_file(prepared):
     assert sums == sum_files(prepared, names) and {"train.en-de.en.bin", "spm.model"} < names
 
 
-def test_a_training_refuses_damaged_files(data):
-    path = data / "valid.en-de.de.bin"
-    path.write_bytes(bytes(path.stat().st_size))
-    refuse(data, f"{path}: damaged: ", "run 'resmlp-mt prepare' again")
-
-
-def test_what_prepare_did_not_write_is_refused_and_the_cure_helps(data):
+def test_what_prepare_did_not_write_is_refused_and_the_cure_helps(prepared, tmp_path):
+    data, out = shutil.copytree(prepared, tmp_path / "data"), tmp_path / "out"
     numbers = np.memmap(path := data / "train.en-de.en.bin", np.uint16, "r+")
     place = np.flatnonzero(numbers > 10)[0]
     numbers[place] -= 1  # another word, which only a sum tells
-    refuse(
-        data, f"{path}: not what 'resmlp-mt prepare' wrote, by the SHA-256 in {data}/report.json"
-    )
+    refusal = train(data, out, "--max-update", 1, check=False)
+    assert_refused(refusal, f"{path}: ", f"SHA-256 in {data}/report.json")
+    assert not list(out.glob("*.pt"))
     (data / "report.json").unlink()
-    train(data, data.parent / "new", "--max-update", 1)
+    train(data, out, "--max-update", 1)
 
 
 def test_data_of_fairseq_preprocess_is_checked_in_every_folder(raw, tmp_path):

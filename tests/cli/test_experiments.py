@@ -3,13 +3,11 @@
 import json
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 import torch
-from cli.commands import ENVIRONMENT, ROOT, run
-from cli.zygote import find_commands
+from cli.commands import ROOT, load, run
 from fairseq import options
 from fairseq.dataclass.initialize import add_defaults, hydra_init
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -46,8 +44,8 @@ def test_a_file_says_what_its_shell_recipe_says(config, tmp_path):
     record = f"import json, sys; json.dump(sys.argv[2:], open({str(tmp_path / 'said')!r}, 'w'))"
     stub.write_text(f"#!{sys.executable}\n{record}\n")
     stub.chmod(0o755)
-    environment = ENVIRONMENT | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "OUT": str(tmp_path)}
-    subprocess.run(["bash", *find_recipe(config)], cwd=ROOT, env=environment, check=True)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "OUT": str(tmp_path)}
+    run("bash", *find_recipe(config), cwd=ROOT, env=environment)
     words = json.loads((tmp_path / "said").read_text())
     flags = options.parse_args_and_arch(options.get_training_parser(), words)
     wanted = read_groups(convert_namespace_to_omegaconf(flags))
@@ -65,12 +63,8 @@ def test_a_file_says_what_its_shell_recipe_says(config, tmp_path):
 
 def test_a_file_trains_the_model_of_its_shell_recipe_and_logs_to_tensorboard(prepared, tmp_path):
     config = ROOT / "examples/multi30k/config/resmlp_plus_tiny.yaml"
-    path = f"{find_commands()}:{os.environ['PATH']}"
-    environment = ENVIRONMENT | {"PATH": path, "OUT": str(tmp_path), "DATA": str(prepared)}
-    subprocess.run(
-        ["bash", *find_recipe(config), "1", "4"],
-        cwd=ROOT, env=environment, check=True, capture_output=True,
-    )  # fmt: skip
+    variables = {"OUT": str(tmp_path), "DATA": str(prepared)}
+    run("bash", *find_recipe(config), "1", "4", cwd=ROOT, env=variables)
     name = ["--config-dir", config.parent, "--config-name", config.stem]
     short = ["optimization.max_update=4", "lr_scheduler.warmup_updates=1", f"task.data={prepared}"]
     where = [f"checkpoint.save_dir={tmp_path / 'file'}"]
@@ -80,8 +74,7 @@ def test_a_file_trains_the_model_of_its_shell_recipe_and_logs_to_tensorboard(pre
     assert set(ROOT.iterdir()) == before
     assert "max_update=4" in (tmp_path / "file" / ".hydra" / "overrides.yaml").read_text()
     shell, file = (
-        torch.load(tmp_path / folder / "checkpoint_last.pt", weights_only=True)["model"]
-        for folder in ("resmlp_plus_tiny-seed1", "file")
+        load(tmp_path / folder)["model"] for folder in ("resmlp_plus_tiny-seed1", "file")
     )
     assert shell.keys() == file.keys() and len(shell) > 50
     assert all(torch.equal(shell[name], file[name]) for name in shell)

@@ -10,19 +10,17 @@ import sentencepiece
 import torch
 from cli.commands import (
     CHUNKS,
+    PLUGIN,
     RECIPE,
     ROOT,
     SIZES,
     assert_refused,
     entries,
+    once,
     prepare,
     run,
     train,
 )
-from filelock import FileLock
-
-PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
-
 
 STOCK = {"program": ("fairseq-generate",)}
 
@@ -175,24 +173,6 @@ def test_validate_gives_the_loss_of_training(prepared, trained):
     assert float(loss[1]) == pytest.approx(float(logged[-1]), abs=2e-3)
 
 
-def test_training_resumes_where_it_stopped(prepared, tmp_path):
-    """With subwords sampled anew in every epoch it ends as a training that never stopped."""
-    sampled = ["--subword-sampling", 0.2, "--max-epoch"]
-    train(prepared, tmp_path / "stopped", *sampled, 1)
-    first = torch.load(tmp_path / "stopped" / "checkpoint1.pt", weights_only=True)
-    result = train(prepared, tmp_path / "stopped", *sampled, 2)
-    second = torch.load(tmp_path / "stopped" / "checkpoint2.pt", weights_only=True)
-    updates = [state["optimizer_history"][-1]["num_updates"] for state in (first, second)]
-    assert updates[1] == 2 * updates[0]
-    logged = re.findall(r'"num_updates": "(\d+)"', result.stdout + result.stderr)
-    assert logged and all(int(number) > updates[0] for number in logged)
-    # Blocks are computed again to the same weights.
-    frugal = ["--num-workers", 1, "--checkpoint-activations"]
-    train(prepared, tmp_path / "whole", *sampled, 2, *frugal)
-    whole = torch.load(tmp_path / "whole" / "checkpoint2.pt", weights_only=True)
-    assert all(torch.equal(whole["model"][k], tensor) for k, tensor in second["model"].items())
-
-
 def test_a_training_goes_on_in_chunks_as_it_would_have(prepared, trained, tmp_path):
     shutil.copy(trained / "checkpoint2.pt", tmp_path / "checkpoint_last.pt")
     result = train(prepared, tmp_path, *CHUNKS, "--report-accuracy", "--max-epoch", 3)
@@ -265,11 +245,10 @@ def first_losses(data, out, *flags):
 
 @pytest.fixture(scope="session")
 def losses_of_fp32(shared, prepared):
-    found = shared / "losses-of-fp32.json"
-    with FileLock(found.with_suffix(".lock")):
-        if not found.exists():
-            found.write_text(json.dumps(first_losses(prepared, shared / "fp32")))
-    return json.loads(found.read_text())
+    def make(path):
+        path.write_text(json.dumps(first_losses(prepared, shared / "fp32")))
+
+    return json.loads(once(shared / "losses-of-fp32.json", make).read_text())
 
 
 @pytest.mark.parametrize(
@@ -309,9 +288,8 @@ def test_a_checkpoint_that_is_not_there_is_refused(prepared, program):
 
 
 def test_validate_finds_the_task_and_the_model(prepared, trained):
-    limits = ["--batch-size", 16, "--user-dir", ROOT / "resmlp_mt"]
-    result = run("fairseq-validate", prepared, "--path", trained, *limits, check=False)
-    assert result.returncode == 0 and "loss" in result.stdout + result.stderr
+    result = run("fairseq-validate", prepared, "--path", trained, "--batch-size", 16, *PLUGIN)
+    assert "loss" in result.stdout + result.stderr
     assert_refused(
         run("resmlp-mt", "validate", prepared, check=False), "--path CHECKPOINT is missing"
     )

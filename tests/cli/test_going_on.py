@@ -7,12 +7,6 @@ from cli import commands
 from cli.commands import RECIPE, SIZES, assert_refused, run
 
 
-@pytest.fixture
-def folder(trained, tmp_path):
-    """A copy of a training of three epochs."""
-    return shutil.copytree(trained, tmp_path / "run")
-
-
 def train(data, folder, *flags, **options):
     return commands.train(data, folder, "--max-epoch", 3, *flags, check=False, **options)
 

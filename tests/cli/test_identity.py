@@ -6,9 +6,8 @@ from functools import partial
 import pytest
 import torch
 from cli import commands
-from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, RECIPE, ROOT, assert_refused, run
+from cli.commands import IMAGE_RECIPE, IMAGE_SIZES, PLUGIN, RECIPE, assert_refused, run
 
-PLUGIN = ["--user-dir", ROOT / "resmlp_mt"]
 TURNED = ["--source-lang", "de", "--target-lang", "en"]
 
 
@@ -39,12 +38,6 @@ def make_other(prepared, out):
     for path in out.glob("dict.*.txt"):
         exchange(path)
     return out
-
-
-@pytest.fixture
-def folder(trained, tmp_path):
-    """A copy of a training of three epochs."""
-    return shutil.copytree(trained, tmp_path / "run")
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +168,7 @@ def test_fairseq_without_the_plugin_loads_what_it_trained_with_it(prepared, tmp_
     line = ["fairseq-train", prepared, *PLUGIN, *sizes, *RECIPE, "--max-update", 1]
     run(*line, "--save-dir", tmp_path)
     (tmp_path / "plain.py").write_text(PLAIN)
-    found = run("python", tmp_path / "plain.py", tmp_path / "checkpoint_last.pt", plugin=False)
+    found = run("python", tmp_path / "plain.py", tmp_path / "checkpoint_last.pt", own=True)
     assert found.stdout.split()[-1] == "TransformerModel"
 
 

@@ -12,19 +12,8 @@ import setuptools
 import torch
 from cli.commands import ROOT, assert_refused, refuse, run
 
-from resmlp_mt.cli.parser import COMMANDS, build_parser
-from resmlp_mt.cli.passthrough import PROGRAMS
-from resmlp_mt.cli.study import STUDIES
+from resmlp_mt.cli.parser import build_parser
 from resmlp_mt.engines.kernels import library as kernels
-
-
-@pytest.mark.parametrize("command", ["", *COMMANDS, *(f"study {name}" for name in STUDIES)])
-def test_every_command_has_help(command, capsys):
-    with pytest.raises(SystemExit) as end:
-        build_parser().parse_args([*command.split(), "--help"])
-    output = capsys.readouterr().out
-    assert not end.value.code and output.startswith("usage: ") and output.count("\n") > 4
-    assert command or {*COMMANDS, *PROGRAMS} <= {*output.split()}
 
 
 def test_unknown_commands_and_flags_are_refused():
@@ -111,7 +100,7 @@ def test_doctor_says_what_is_missing_or_broken(tmp_path):
             assert f"extra [train]     if you want it: {command}\n" in done.stdout
             checkpoint = ROOT / "resmlp_mt/pretrained/multi30k-en-de/model.pt"
             done = start("translate", "--model", checkpoint)
-            assert_refused(done, "needs fairseq, which is not installed", "[train]")
+            assert_refused(done, "fairseq is not installed", "[train]")
     (tmp_path / "torch" / "torch").mkdir()
     (tmp_path / "torch" / "torch" / "__init__.py").write_text("raise OSError('libcudart.so')")
     done = start("doctor")

@@ -3,7 +3,6 @@
 import http.server
 import io
 import json
-import os
 import re
 import shutil
 import signal
@@ -17,7 +16,6 @@ import numpy as np
 import pytest
 import sentencepiece
 from cli.commands import ENVIRONMENT, RECIPE, ROOT, SIZES, assert_refused, run, words
-from cli.zygote import FORKS, find_commands
 
 from examples.student.teachers import make_teacher
 from resmlp_mt import Translator
@@ -81,7 +79,7 @@ def learn_subwords(text: str, size: int, out: Path) -> None:
 
 
 def write_marian(folder: Path, tags: list[str], text: str) -> None:
-    """What OPUS-MT publishes, with random weights: Marian's, SentencePiece models, a vocabulary."""
+    """The files of OPUS-MT, with random weights: Marian's, SentencePiece models, a vocabulary."""
     folder.mkdir()
     for side in ("source", "target"):
         learn_subwords(text, 120, folder / f"{side}.spm")
@@ -386,11 +384,7 @@ def test_the_page_leads_from_download_to_translation(raw, tmp_path):
         table = table.replace(written, short)
     (tmp_path / "student.toml").write_text(table)
     script = download + happen.replace("examples/student/run.py", str(SCRIPT))
-    path = f"{find_commands()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    command = ["bash", "-euo", "pipefail", "-c", script]
-    environment = ENVIRONMENT | {"PATH": path, FORKS: str(find_commands())}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    run("bash", "-euo", "pipefail", "-c", script, cwd=tmp_path)
     report = json.loads((tmp_path / "student/ship/step.json").read_text())["report"]
     assert [row["system"] for row in report["scores"]["mine"]] == ["teacher", "student-1"]
     assert {row["lines"] for row in report["race"]} == {"together", "alone"}

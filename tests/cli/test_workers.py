@@ -5,7 +5,6 @@ import re
 import shutil
 import signal
 import socket
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -17,17 +16,18 @@ from cli.commands import (
     CHUNKS,
     IMAGE_RECIPE,
     IMAGE_SIZES,
+    PLUGIN,
     RECIPE,
     ROOT,
     SIZES,
     assert_refused,
     entries,
+    load,
+    once,
     run,
     start,
     wait_for,
 )
-from cli.zygote import find_commands
-from filelock import FileLock
 
 TORCHRUN = ["torchrun", "--standalone", "--nproc_per_node", 2, "--no-python", "resmlp-mt"]
 # What is drawn at random depends on the worker.
@@ -41,7 +41,7 @@ LONG += ["--save-interval-updates", 5, "--keep-interval-updates", 1, "--keep-las
 
 
 def run_two(*command, check=True):
-    """What became of each of two workers that are started without torchrun, by their number."""
+    """The results of two workers that are started without torchrun, by their number."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
 
@@ -58,21 +58,12 @@ def run_two(*command, check=True):
     return results
 
 
-def start_torchrun(*command, commands=None):
-    """torchrun in a process of its own, whose workers are forks of ours, or of other commands."""
-    return start(*command, env={"PATH": f"{commands or find_commands()}:{os.environ['PATH']}"})
-
-
-def state(folder):
-    return torch.load(folder / "checkpoint_last.pt", weights_only=True)
-
-
 def weights(folder):
-    return state(folder)["model"]
+    return load(folder)["model"]
 
 
 def count_updates(folder) -> int:
-    return state(folder)["optimizer_history"][-1]["num_updates"]
+    return load(folder)["optimizer_history"][-1]["num_updates"]
 
 
 def assert_same(folder, other):
@@ -88,13 +79,13 @@ def alone(shared, prepared, pictures):
 
     def find(kind):
         data, flags = kinds[kind]
-        out = shared / f"alone-{kind}"
-        with FileLock(out.with_suffix(".lock")):
-            if not out.exists():
-                goal = ["--max-update", 4, "--log-interval", 1, "--update-freq", 2]
-                log = run("resmlp-mt", "train", data, *flags, *goal, "--save-dir", out)
-                (out / "train.log").write_text(log.stdout + log.stderr)
-        return data, flags, out
+
+        def make(out):
+            goal = ["--max-update", 4, "--log-interval", 1, "--update-freq", 2]
+            log = run("resmlp-mt", "train", data, *flags, *goal, "--save-dir", out)
+            (out / "train.log").write_text(log.stdout + log.stderr)
+
+        return data, flags, once(shared / f"alone-{kind}", make)
 
     return find
 
@@ -130,11 +121,8 @@ def test_two_workers_that_go_on_train_as_one_that_adds_up_two_batches(
 @pytest.fixture(scope="session")
 def by_two(shared, prepared) -> Path:
     """The folder of a training by two workers that nothing stopped."""
-    out = shared / "by-two"
-    with FileLock(shared / "by-two.lock"):
-        if not out.exists():
-            run_two("resmlp-mt", "train", prepared, *LONG, "--save-dir", out)
-    return out
+    command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir"]
+    return once(shared / "by-two", lambda out: run_two(*command, out))
 
 
 def find_workers(torchrun) -> list[int]:
@@ -148,9 +136,9 @@ def find_workers(torchrun) -> list[int]:
 
 
 def test_stopped_by_sigterm_to_every_process_they_go_on_where_they_were(prepared, by_two, tmp_path):
-    program = ["fairseq-train", prepared, "--user-dir", ROOT / "resmlp_mt", *LONG]
+    program = ["fairseq-train", prepared, *PLUGIN, *LONG]
     program += ["--save-dir", tmp_path]
-    process = start_torchrun(*TORCHRUN[:-1], *program)
+    process = start(*TORCHRUN[:-1], *program)
     wait_for("training on 2 devices", process)
     wait_for('"ups"', process)
     # As schedulers do; torchrun sends the workers one more.
@@ -169,8 +157,7 @@ def test_one_worker_goes_on_for_two_whose_torchrun_was_killed_and_they_for_it(
     prepared, by_two, tmp_path
 ):
     # Its workers watch over it; these are processes of their own, as for a user.
-    program = [*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path]
-    process = start_torchrun(*program, commands=Path(sys.executable).parent)
+    process = start(*TORCHRUN, "train", prepared, *LONG, "--save-dir", tmp_path, own=True)
     wait_for('"num_updates": "7"', process)
     process.kill()
     process.communicate(timeout=1800)  # until the workers have ended, who write where it did
@@ -235,8 +222,8 @@ def test_workers_without_gpus_are_for_torchrun_to_start(flags, tasks, said, prep
 
 def test_sigterm_to_one_worker_in_a_validation_stops_all(much_to_validate, tmp_path):
     slow = ["--encoder-layers", 12, "--batch-size-valid", 1, "--max-target-positions", 60]
-    where = ["--save-dir", tmp_path]
-    process = start_torchrun(*TORCHRUN, "train", much_to_validate, *TEXT, *slow, *where)
+    command = [*TORCHRUN, "train", much_to_validate, *TEXT, *slow, "--save-dir", tmp_path]
+    process = start(*command)
     wait_for("begin validation", process)
     os.kill(find_workers(process)[1], signal.SIGTERM)
     rest, _ = process.communicate(timeout=1800)

@@ -1,9 +1,9 @@
 """Commands in forks of one process that has imported fairseq and torch, which takes seconds.
 
 A client hands its words, folder, environment and standard streams to that process, waits, and is
-told the status of what was done. Clients are the small programs that `find_command` makes. They
-pass on SIGTERM and SIGINT, end by the signal that the command ended by, and take it with them when
-they are killed.
+told the status of what was done. Clients are the small programs of `find_commands`. They pass on
+SIGTERM and SIGINT, end by the signal that the command ended by, and take it with them when they
+are killed.
 """
 
 import atexit
@@ -12,7 +12,6 @@ import importlib
 import json
 import logging
 import os
-import resource
 import runpy
 import select
 import signal
@@ -25,27 +24,21 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-# A variable of a script: the folder of find_commands, whose programs it then starts.
-FORKS = "COMMANDS_IN_FORKS"
-NAMES = ("resmlp-mt", "fairseq-train", "fairseq-generate", "python")
-# torch imports _dynamo with its first optimizer. The plugin is not among them: commands of fairseq
-# import it by --user-dir.
-IMPORTED = ("fairseq", "torch._dynamo")
-FILE_SIZE = "RESMLP_TEST_FILE_SIZE"  # the variable of the limit on the size of a file
+# Of "python", the scripts.
+NAMES = """python resmlp-mt fairseq-train fairseq-generate fairseq-interactive fairseq-validate
+    fairseq-preprocess fairseq-hydra-train ct2-fairseq-converter ct2-opus-mt-converter""".split()
 CLIENT = """#!{python} -IS
 import json, os, signal, socket, sys
-command, address = [os.path.basename(sys.argv[0]), *sys.argv[1:]], {address!r}
-if command[:3] == ["python", "-m", "resmlp_mt.cli"]:
-    command[:3], address = ["resmlp-mt"], {ours!r}
-elif command[0] == "python" and "".join(command[1:2])[:1] in ("", "-"):
-    os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-server = socket.socket(socket.AF_UNIX)
-server.connect(address)
-said = json.dumps([command, os.getcwd(), dict(os.environ)])
-socket.send_fds(server, [len(said.encode()).to_bytes(8, "big")], [0, 1, 2])
-server.sendall(said.encode())
-answers = server.makefile()
-process = int(answers.readline())
+name, words = os.path.basename(sys.argv[0]), sys.argv
+if name == "python" and words[1:3] == ["-m", "resmlp_mt.cli"]:
+    name, words = "resmlp-mt", ["resmlp-mt", *words[3:]]
+elif name == "python" and "".join(words[1:2])[:1] in ("", "-"):
+    os.execv(sys.executable, [sys.executable, *words[1:]])
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.connect({address!r} + "-ours" * (not name.startswith("fairseq")))
+said = json.dumps([words, os.getcwd(), dict(os.environ)])
+socket.send_fds(server, [said.encode()], [0, 1, 2])
+process = int(server.recv(99))
 def pass_on(number, frame):
     try:
         os.kill(process, number)
@@ -53,7 +46,7 @@ def pass_on(number, frame):
         pass
 for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, pass_on)
-status = int(answers.readline() or "1")
+status = int(server.recv(99) or 1)
 if status < 0:
     if status != -signal.SIGKILL:
         signal.signal(-status, signal.SIG_DFL)
@@ -63,10 +56,9 @@ sys.exit(status)
 
 
 @cache
-def start_server() -> Path:
-    """The folder of the server's socket `address`; the server works as long as this process."""
-    folder = Path(tempfile.mkdtemp())
-    here = Path(__file__)
+def find_commands() -> Path:
+    """A folder for PATH with these commands, whose server works as long as this process."""
+    folder, here = Path(tempfile.mkdtemp()), Path(__file__)
     paths = os.pathsep.join(map(str, (here.parents[2], here.parents[1])))
     server = subprocess.Popen(
         [sys.executable, here, folder / "address", str(os.getpid())],
@@ -74,62 +66,42 @@ def start_server() -> Path:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    assert [server.stdout.readline() for _ in range(3)] == 3 * [b"ready\n"]
-    return folder
-
-
-@cache
-def find_commands() -> Path:
-    """A folder for PATH with these commands."""
-    return [find_command(name) for name in NAMES][0].parent
-
-
-@cache
-def find_command(name: str, plugin: bool = True) -> Path:
-    """The client that is a console command; "python" starts scripts, with the plugin or without."""
-    address = str(start_server() / "address")
-    kind = {"resmlp-mt": "-ours", "python": "-scripts"}.get(name, "") if plugin else ""
-    path = start_server() / f"bin{'' if plugin else '-plain'}" / name
-    path.parent.mkdir(exist_ok=True)
-    found = {"address": address + kind, "ours": f"{address}-ours"}
-    path.write_text(CLIENT.format(python=sys.executable, **found))
-    path.chmod(0o755)
-    return path
+    with server.stdout as said:
+        assert [said.readline() for _ in range(2)] == 2 * [b"ready\n"]
+    (folder / "bin").mkdir()
+    for name in NAMES:
+        path = folder / "bin" / name
+        path.write_text(CLIENT.format(python=sys.executable, address=str(folder / "address")))
+        path.chmod(0o755)
+    return folder / "bin"
 
 
 def serve(address: str, parent: int) -> None:
     """Answer until the parent has ended."""
-    for name in IMPORTED:
+    for name in ("fairseq", "torch._dynamo"):  # the latter comes with torch's first optimizer
         importlib.import_module(name)
-    # Two more servers, whose forks need not import the plugin. By the name of the program the
-    # package tells what it serves.
-    for kind, name, module in (
-        ("ours", "resmlp-mt", "resmlp_mt.cli"), ("scripts", "script.py", "resmlp_mt")
-    ):  # fmt: skip
-        if os.fork() == 0:
-            address, parent = f"{address}-{kind}", os.getppid()
-            sys.argv = [name]
-            importlib.import_module(module)
-            break
+    # fairseq's commands import the plugin by --user-dir. Others are forks of a second server, which
+    # has it; by the name of its program the package tells what it serves.
+    if os.fork() == 0:
+        address, parent, sys.argv = f"{address}-ours", os.getppid(), ["resmlp-mt"]
+        importlib.import_module("resmlp_mt.cli")
     gc.collect()
     gc.freeze()  # else each fork would look through what it has of us, and copy it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who answer
     # A test run in the background passes on that interrupts are ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    listener = socket.socket(socket.AF_UNIX)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     listener.bind(address)
     listener.listen(16)
     listener.settimeout(5)
-    os.write(1, b"ready\n")  # at once, since three servers write there
+    os.write(1, b"ready\n")  # at once, since two servers write there
     while os.getppid() == parent:
-        try:
+        with suppress(TimeoutError):
             client, _ = listener.accept()
-        except TimeoutError:
-            continue
-        if os.fork() == 0:
-            listener.close()
-            _answer(client)
-        client.close()
+            if os.fork() == 0:
+                listener.close()
+                _answer(client)
+            client.close()
 
 
 def _answer(client: socket.socket) -> None:
@@ -139,11 +111,7 @@ def _answer(client: socket.socket) -> None:
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     client.settimeout(None)
-    size, streams, _, _ = socket.recv_fds(client, 8, 3)
-    wanted, said = int.from_bytes(size, "big"), b""
-    while len(said) < wanted:
-        said += client.recv(wanted - len(said))
-    command, cwd, environment = json.loads(said)
+    said, streams, _, _ = socket.recv_fds(client, 2**20, 3)
     process = os.fork()
     if process == 0:
         client.close()
@@ -152,7 +120,7 @@ def _answer(client: socket.socket) -> None:
             os.close(stream)
         status = 1
         try:
-            become(command, cwd, environment)
+            become(*json.loads(said))
             status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
@@ -165,45 +133,38 @@ def _answer(client: socket.socket) -> None:
             sys.stderr.flush()
             os._exit(status)
     with suppress(BrokenPipeError):
-        client.sendall(f"{process}\n".encode())
+        client.send(str(process).encode())
     ended = os.pidfd_open(process)
     if ended not in select.select([ended, client], [], [])[0]:  # a client says no more: it is gone
         os.kill(process, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     with suppress(BrokenPipeError):
-        client.sendall(f"{status}\n".encode())
+        client.send(str(status).encode())
     os._exit(0)
 
 
 def become(command: list[str], cwd: str, environment: dict) -> None:
-    """Be that command, with the standard streams of this process."""
+    """Be that command, of which the first word is a client, with the streams of this process."""
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     os.environ.clear()
-    os.environ.update(environment)
-    if size := os.environ.pop(FILE_SIZE, None):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
+    os.environ.update({"ORT_DISABLE_TELEMETRY": "1"} | environment)  # as the package sets it
     paths = environment.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:0] = [path for path in paths if path and path not in sys.path]
-    if command[0] == "resmlp-mt":
-        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as the import of the package does
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(write_through=bool(environment.get("PYTHONUNBUFFERED")))
     os.chdir(cwd)
-    name, *arguments = command
     logging.root.handlers.clear()  # which fairseq made as it was imported
     logging.root.setLevel(logging.WARNING)
+    client, *arguments = command
+    name = Path(client).name
+    sys.argv = [str(Path(sys.executable).with_name(name)), *arguments]
+    if name == "python":
+        sys.argv, sys.executable = arguments, client  # what it starts is a fork too
+        sys.path.insert(0, str(Path(arguments[0]).parent))
     try:
         if name == "resmlp-mt":
-            sys.argv = [name, *arguments]
             runpy.run_module("resmlp_mt.cli", run_name="__main__", alter_sys=True)
-        elif name == "python":
-            sys.argv = arguments
-            sys.path.insert(0, str(Path(arguments[0]).parent))
-            if FORKS in environment:
-                sys.executable = str(Path(environment[FORKS], name))
-            runpy.run_path(arguments[0], run_name="__main__")
         else:
-            sys.argv = [str(Path(sys.executable).with_name(name)), *arguments]
             runpy.run_path(sys.argv[0], run_name="__main__")
     except Exception:
         sys.excepthook(*sys.exc_info())

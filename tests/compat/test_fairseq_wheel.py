@@ -99,5 +99,5 @@ def test_an_optional_flag_of_python_3_14_is_read_as_the_type_without(pure):
     """
     kept = "<class 'int'> <class 'int'> typing.List[str]\n"
     for path, first in ((str(pure), "<class 'int'> "), ("", "int | None ")):
-        done = run("python", "-c", code, own=True, plugin=False, env={"PYTHONPATH": path})
+        done = run("python", "-c", code, own=True, env={"PYTHONPATH": path})
         assert done.stdout == first + kept, "the published wheel has mended it"

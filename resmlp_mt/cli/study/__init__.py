@@ -4,14 +4,7 @@ import argparse
 
 from resmlp_mt.cli.parser import add_commands
 
-STUDIES = {
-    "mixing": "draw the mixing matrices of a model",
-    "sparsity": "how many weights are close to zero, layer by layer",
-    "pruning": "what a model scores without its small weights",
-    "probe": "k-NN and linear classification on a model's frozen features",
-    "confusion": "which classes a classifier mixes up, on pictures whose classes are known",
-    "curves": "draw the loss of training runs",
-}
+STUDIES = ["mixing", "sparsity", "pruning", "probe", "confusion", "curves"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,16 +6,18 @@ table has the classes of the lowest recall first. The picture has a row for each
 mixed up most, and a column for each guess. docs/images.md says how to read both.
 
   resmlp-mt study confusion cifar10 pictures --out confusion.png
-  resmlp-mt study confusion checkpoints/mine images --split valid --json > confusion.json
+  resmlp-mt study confusion checkpoints/mine images --split valid --csv confusion.csv
 """
 
 import argparse
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, add_model, positive
-from resmlp_mt.cli.pictures import add_batch_size, classify_each, print_json
-from resmlp_mt.cli.study.output import add_picture, import_pyplot, prepare_output, save, spell
+from resmlp_mt.cli.pictures import add_batch_size, classify_each
+from resmlp_mt.cli.study import output
+from resmlp_mt.cli.tables import align, write_table
 from resmlp_mt.errors import UserError, name_some, on_a_line
 
 _MOST_DRAWN = 100  # classes, whose names can still be read
@@ -30,9 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("folder", type=Path, metavar="FOLDER", help="folder or .tar with one for each class")
     splits = ["train", "valid", "test"]
     add("--split", choices=splits, help="take these images of a FOLDER with train/, val/ or test/")
-    add_picture(parser, help="draw the matrix")
+    output.add_picture(parser, help="draw the matrix")
+    output.add_table(parser, "write how many images of each class were taken for which, as CSV")
     add("--worst", type=positive, default=20, metavar="N", help="classes in table and picture")
-    add("--json", action="store_true", help="print an object with all classes, and no table")
     add_batch_size(parser)
     add_device(parser)
 
@@ -44,8 +46,8 @@ def run(arguments: argparse.Namespace) -> None:
     from resmlp_mt.engines.classifier import Classifier
 
     if arguments.out:
-        import_pyplot()  # which may be missing: better now than in the end
-    prepare_output(arguments, arguments.folder)
+        output.import_pyplot()  # which may be missing: better now than in the end
+    output.prepare_output(arguments, arguments.folder)
     classifier = Classifier.from_pretrained(arguments.model, arguments.device)
     folder = ImageFolder(arguments.folder, arguments.split, classifier.cut.in_chans, partial=True)
     folder.align(classifier.classes)
@@ -56,36 +58,19 @@ def run(arguments: argparse.Namespace) -> None:
         found.add(int(folder.targets[i]), [guess.index for guess in best])
     if found.images and arguments.out:  # first: who reads the table may stop
         figure, said = draw(found, classes, arguments.worst)
-        save(figure, arguments.out, arguments.model, said)
-    if found.images and arguments.json:
-        print_json(list_all(found, classes))
-    elif found.images:
+        output.save(figure, arguments.out, arguments.model, said)
+    if found.images and arguments.csv:
+        write_table(arguments.csv, ["class", "guess", "images"], _list_pairs(found, classes))
+    if found.images:
         print(table(found, classes, arguments.worst))
     if broken:
         raise UserError(f"{len(broken)} of {len(folder)} images could not be read")
 
 
-def list_all(found, classes: list[str]) -> dict:
-    """All that was counted, and what follows from it."""
-    from resmlp_mt.analysis.confusion import by_number, percent
-
-    entries = [
-        {
-            "index": score.index,
-            "class": classes[score.index],
-            "images": score.images,
-            "recall": score.recall,
-            "precision": score.precision,
-            "mistaken_for": None if score.mistaken is None else classes[score.mistaken],
-            "guesses": [
-                {"index": i, "class": classes[i], "images": row[i]} for i in by_number(row)
-            ],
-        }
-        for score, row in zip(found.score_classes(), found.rows, strict=True)
-    ]
-    whole = {"images": found.images}
-    whole |= {name: percent(getattr(found, name), found.images) for name in ("top1", "top5")}
-    return whole | {"classes": entries}
+def _list_pairs(found, classes: list[str]) -> Iterator[tuple[str, str, int]]:
+    for name, row in zip(classes, found.rows, strict=True):
+        for guess in sorted(row):
+            yield name, classes[guess], row[guess]
 
 
 def table(found, classes: list[str], worst: int) -> str:
@@ -100,13 +85,10 @@ def table(found, classes: list[str], worst: int) -> str:
         precision = "-" if s.precision is None else f"{s.precision:.2f}"
         rows.append((classes[s.index], f"{s.images:,}", f"{s.recall:.2f}", precision, mistaken))
     rows = [[on_a_line(cell) for cell in row] for row in rows]
-    width = max(len(row[0]) for row in rows)
     lines = [_sum_up(found), ""]
-    for name, images, recall, precision, mistaken in rows:
-        lines.append(f"{name:{width}}{images:>9}{recall:>9}{precision:>11}  {mistaken}")
+    lines += map("{}  {[4]}".format, align(row[:4] for row in rows), rows)
     if len(known) > worst:
-        lines += ["", f"Shown: {worst} of {len(known):,} classes, with the lowest recall. "]
-        lines[-1] += "--worst N shows N, --json all."
+        lines += ["", f"Shown: {worst} of {len(known):,} classes, with the lowest recall."]
     if missing := [classes[s.index] for s in scores if not s.images]:
         lines += ["", f"No image of {len(missing):,} of the model's classes: {name_some(missing)}"]
     return "\n".join(lines)
@@ -132,7 +114,9 @@ def draw(found, classes: list[str], worst: int) -> tuple:
     ]
     numbered = len(chosen) <= _MOST_WITH_NUMBERS
     side = max(3.5, len(chosen) * (0.42 if numbered else 0.15))
-    figure, axes = import_pyplot().subplots(figsize=(side + 2.5, side + 1.5), layout="compressed")
+    figure, axes = output.import_pyplot().subplots(
+        figsize=(side + 2.5, side + 1.5), layout="compressed"
+    )
     norm = PowerNorm(0.5, 0, 100)
     image = axes.imshow(shares, "Blues", norm=norm, interpolation="nearest")
     for y, true in enumerate(chosen if numbered else []):
@@ -154,5 +138,5 @@ def draw(found, classes: list[str], worst: int) -> tuple:
 
 
 def _shorten(name: str) -> str:
-    name = spell(on_a_line(name))
+    name = output.spell(on_a_line(name))
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."

@@ -12,7 +12,7 @@ models have no weights between positions: that is said, and nothing is drawn.
 
 import argparse
 
-from resmlp_mt.cli.flags import add_model, positive
+from resmlp_mt.cli.flags import add_model, positive, refuse_given
 from resmlp_mt.cli.study.output import add_picture, import_pyplot, prepare_output, save
 from resmlp_mt.errors import UserError
 
@@ -34,11 +34,8 @@ def run(arguments: argparse.Namespace) -> None:
     prepare_output(arguments)
     mixer, parts = read_matrices(arguments.model)
     is_of_images = parts[0].name == "image"
-    if arguments.positions if is_of_images else arguments.patches:
-        flag, kind = "--patches", "classifiers"
-        if is_of_images:
-            flag, kind = "--positions", "translators"
-        raise UserError(f"{flag} is for {kind}, which {arguments.model} is not")
+    flag, kind = ("positions", "translators") if is_of_images else ("patches", "classifiers")
+    refuse_given(arguments, [flag], f"is for {kind}, which {arguments.model} is not")
     if mixer == "adafc":
         stages = read_axis_weights(arguments.model)
         figure = _draw_stages(stages, choose_layers({"stages": len(stages)}, arguments.layers))

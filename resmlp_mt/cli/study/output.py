@@ -1,10 +1,8 @@
-"""Tables and pictures that studies write. matplotlib is imported when it draws: that takes long."""
+"""Pictures that studies draw. matplotlib is imported when it draws: that takes long."""
 
 import argparse
-import csv
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -13,9 +11,9 @@ def add_picture(parser: argparse.ArgumentParser, **options) -> None:
     parser.add_argument("--out", type=_read_picture, metavar="PNG|PDF|SVG", **options)
 
 
-def add_table(parser: argparse.ArgumentParser) -> None:
+def add_table(parser: argparse.ArgumentParser, said: str = "write the figures as CSV") -> None:
     """Add --csv, a table."""
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write the figures as CSV")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help=said)
 
 
 def prepare_output(arguments: argparse.Namespace, *read: str | Path | None) -> None:
@@ -40,20 +38,6 @@ def prepare_output(arguments: argparse.Namespace, *read: str | Path | None) -> N
         refuse_overwriting(path, filter(None, read))
     if len({path.resolve() for path in targets}) < len(targets):
         raise UserError(f"--csv and --out are both {targets[1]}: give them two names")
-
-
-def write_table(out: Path, columns: list[str], rows: Iterable[Iterable]) -> None:
-    """Write a table whole or not at all, and say so on standard error."""
-    from resmlp_mt.files.output import whole_file
-
-    # Names of files may be no text.
-    options = {"newline": "", "encoding": "utf-8", "errors": "backslashreplace"}
-    with whole_file(out) as path, path.open("w", **options) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        for row in rows:
-            writer.writerow(f"{cell:.6f}" if isinstance(cell, float) else cell for cell in row)
-    print(f"wrote {out}", file=sys.stderr)
 
 
 def import_pyplot():

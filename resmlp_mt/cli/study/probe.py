@@ -12,7 +12,8 @@ import argparse
 from pathlib import Path
 
 from resmlp_mt.cli.flags import add_device, add_model, positive
-from resmlp_mt.cli.study.output import add_table, prepare_output, write_table
+from resmlp_mt.cli.study.output import add_table, prepare_output
+from resmlp_mt.cli.tables import write_table
 from resmlp_mt.errors import UserError
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from resmlp_mt.cli.bleu import add_tokenize, make_bleu
 from resmlp_mt.cli.flags import add_device, add_model, share
 from resmlp_mt.cli.study import output
+from resmlp_mt.cli.tables import align, write_table
 from resmlp_mt.errors import UserError
 
 
@@ -48,13 +49,12 @@ def run(arguments: argparse.Namespace) -> None:
         with prune(model, arguments.matrices, threshold) as zeros:
             rows.append((threshold, zeros, score()))
     if arguments.csv:
-        output.write_table(arguments.csv, ["threshold", "share", metric], rows)
+        write_table(arguments.csv, ["threshold", "share", metric], rows)
     if arguments.out:
         said = f": {arguments.matrices} pruned"
         output.save(_draw(rows, metric), arguments.out, arguments.model, said)
-    print(f"{'threshold':>9}{'zero':>9}{metric:>9}")
-    for threshold, zeros, found in rows:
-        print(f"{threshold:9g}{zeros:9.4f}{found:9.2f}")
+    lines = [(f"{t:g}", f"{zeros:.4f}", f"{found:.2f}") for t, zeros, found in rows]
+    print("\n".join(align([("threshold", "zero", metric), *lines])))
 
 
 def _open(arguments: argparse.Namespace) -> tuple[object, str, Callable[[], float]]:

@@ -12,6 +12,7 @@ import argparse
 
 from resmlp_mt.cli.flags import add_model, share
 from resmlp_mt.cli.study import output
+from resmlp_mt.cli.tables import align, write_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,21 +33,15 @@ def run(arguments: argparse.Namespace) -> None:
     rows = measure_sparsity(read_matrices(arguments.model)[1], arguments.threshold)
     if arguments.csv:
         columns = ["part", "layer", "matrix", "share", "weights"]
-        output.write_table(arguments.csv, columns, (vars(row).values() for row in rows))
+        write_table(arguments.csv, columns, (vars(row).values() for row in rows))
     if arguments.out:
         limit = f"{100 * arguments.threshold:g}% of their matrix's largest"
         output.save(_draw(rows), arguments.out, arguments.model, f": weights below {limit}")
-    print("\n".join(table(rows)))
-
-
-def table(rows: list) -> list[str]:
-    """A line a layer, in aligned columns; '-' where the model has no such matrix."""
     shares = {(row.part, row.layer, row.matrix): f"{row.share:.4f}" for row in rows}
-    lines = [f"{'part':8}{'layer':>5}{'A':>8}{'B':>8}{'C':>8}"]
+    lines = [["part", "layer", *"ABC"]]
     for part, layer in dict.fromkeys((row.part, row.layer) for row in rows):
-        cells = "".join(f"{shares.get((part, layer, letter), '-'):>8}" for letter in "ABC")
-        lines.append(f"{part:8}{layer:5}{cells}")
-    return lines
+        lines.append([part, str(layer), *(shares.get((part, layer, x), "-") for x in "ABC")])
+    print("\n".join(align(lines)))
 
 
 def _draw(rows: list):
