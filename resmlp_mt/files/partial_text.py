@@ -111,7 +111,7 @@ class PartialText(TextStream):
 
     Args:
         path: The file to make, as `prepare_target` found it. It may be there: then it is replaced.
-        options: What the text depends on beside the lines. A part that was made with others is not
+        options: Settings that the text depends on. A part that was made with others is not
             continued.
         resume: Go on with a part that is there.
         pack: As for `TextStream`.

@@ -52,7 +52,7 @@ class Job:
     Args:
         texts: Raw text.
         translator, search, attention: By which model, and how; None where there are no texts.
-        prefix, alternatives: What the only text's translation begins with, and whether it then goes
+        prefix, alternatives: The beginning of the only text's translation, and whether it then goes
             on in different ways.
         describe: Makes the answer.
         reading: As for `Pipeline.split`.
@@ -65,7 +65,7 @@ class Job:
         found: The translations of each, or None.
         answer: Is `found` when all are there. Cancel it when it is wanted no more.
         spent, taken: Steps that were searched, and segments that a thread took.
-        running: What is left of a search that is done in slices.
+        running: The rest of a search that is done in slices.
     """
 
     texts: list[str]
@@ -93,7 +93,7 @@ class Job:
 
     @property
     def way(self) -> tuple:
-        """What jobs must share to be translated together."""
+        """The settings that jobs must share to be translated together."""
         return self.translator, self.search, self.attention, self.prefix, self.alternatives
 
     @property

@@ -74,7 +74,7 @@ class Models:
         Args:
             source: Code of their language; "auto" finds it out where that makes a difference.
             target: Code of the language to translate to; None where there is no choice.
-            texts: What is to be translated.
+            texts: To translate.
 
         Raises:
             UserError: If there is none, or there are several.

@@ -38,14 +38,14 @@ class TranslationRequest(Asked):
     """Translate capitals, emphasis, links, tags and words that the model cannot read. Else, and
     where there is a prefix, the text is taken as typed."""
     prefix: Text = Field("", max_length=10_000)
-    """What the translation of the text begins with. Its last word may go on."""
+    """The beginning of the translation. Its last word may go on."""
     alternatives: bool = False
     """Return translations that go on in different ways behind `prefix`. If that ends in a blank,
     its last word is whole."""
     glossary: dict[_Side, _Side] = Field({}, examples=[{"bike": "Drahtesel"}])
-    """What translations shall hold for terms of the texts, of 100 characters on each side. The
-    texts have at most 100,000 characters then, and the translations of a sentence's terms 120
-    subwords, divided by `beam`."""
+    """Terms of the texts, and the words that translations shall hold for them, of 100 characters on
+    each side. The texts have at most 100,000 characters then, and the translations of a sentence's
+    terms 120 subwords, divided by `beam`."""
     max_len_b: int = Field(200, ge=1, le=1000)
     """Subwords of the translation of a part, at most."""
     no_repeat_ngram_size: int = Field(0, ge=0, le=100)
@@ -130,7 +130,7 @@ class Result(_Answer):
     """Share of its characters that the model never saw."""
     translations: list[Translation]
     parts: list[str] | None = None
-    """What was translated at once."""
+    """The parts of the text that were translated one by one."""
 
 
 class TranslationResponse(BaseModel):

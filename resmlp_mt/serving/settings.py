@@ -40,7 +40,7 @@ class Settings:
     Attributes:
         models: Names, folders, checkpoints or exports.
         device, threads: As for `Translator.from_pretrained`.
-        limits: What each worker takes.
+        limits: Of the requests that each worker takes.
         hosts: Names that requests may call the service by. Addresses are taken as they are.
         origins: Whose pages browsers let read the answers; "*" for all.
         keys: The file of the keys of which requests need one; None if they need none.

@@ -38,7 +38,7 @@ def upper(text):
 
 
 def list_kept(html):
-    """What must be there once: tags with their attributes, comments, and text that stays."""
+    """All that must be there once: tags with their attributes, comments, and text that stays."""
     soup = BeautifulSoup(html, "lxml")
     tags = [(tag.name, *sorted(map(str, tag.attrs.items()))) for tag in soup.find_all(True)]
     comments = [str(node) for node in soup.find_all(string=lambda n: isinstance(n, Comment))]
@@ -154,7 +154,7 @@ def test_what_is_nested_too_deeply_is_refused():
     ],
 )  # fmt: skip
 def test_much_of_anything_takes_a_time_that_grows_with_it(html):
-    """What took a time that grows with the square of that would take minutes, or hours."""
+    """A time that grows with the square of the length would be minutes, or hours."""
     html *= 50_000 // len(html)
     assert list_kept(write(html, upper)) == list_kept(str(Page(html)))
 

@@ -36,7 +36,7 @@ class Markup:
     """An HTML document or a part of one; UserError if it is nested too deeply.
 
     Attributes:
-        texts: What there is to translate, white space collapsed.
+        texts: To translate, white space collapsed.
     """
 
     def __init__(self, html: str):

@@ -28,7 +28,7 @@ class Page:
     Private characters stand in it for placeholders and code that have blanks.
 
     Attributes:
-        top: What holds all of it.
+        top: The root of the tree.
         free: Private characters that it does not have.
     """
 
