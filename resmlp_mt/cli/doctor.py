@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -44,9 +43,11 @@ def _row(name: str, value: str) -> None:
 
 
 def _version(package: str) -> str | None:
+    from importlib import metadata  # not for --help: it takes a tenth of that
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return None
 
 

@@ -1,7 +1,6 @@
 """fairseq's own commands with `--user-dir` filled in; all else is passed through."""
 
 import importlib
-import logging
 import os
 import sys
 from pathlib import Path
@@ -51,6 +50,8 @@ def log_as_fairseq(program: str) -> None:
 
     fairseq is imported already, and its speech models have set up another logging.
     """
+    import logging
+
     logging.basicConfig(
         format="%(asctime)s | %(levelname)s | %(name)s | %(message)s",
         datefmt="%Y-%m-%d %H:%M:%S",

@@ -132,13 +132,14 @@ def _write(
 
     `translate` is `translate_nbest` with the options; `field` is as of `_choose_field`.
     """
-    from tqdm import tqdm
-
     from resmlp_mt.translating.hypotheses import explain_doubt
 
-    shown = sys.stderr.isatty() and not (out is sys.stdout and out.isatty())
+    shown = sys.stderr.isatty() and not (arguments.quiet or (out is sys.stdout and out.isatty()))
+    if shown:
+        from tqdm import tqdm  # which takes a tenth of the start
+
     number, warned = given.first, arguments.quiet
-    with tqdm(unit=" lines", disable=arguments.quiet or not shown) as bar:
+    with tqdm(unit=" lines") if shown else nullcontext() as bar:
         for lines in group(given.lines, arguments.buffer_size, given.arrivals):
             puts = []
             if field is not None:
@@ -151,13 +152,14 @@ def _write(
                 if not warned and (said := explain_doubt(sources[i], best)):
                     warned = True
                     where = f"resmlp-mt translate: {given.find(number)}"
-                    bar.write(f"{where}: {said}", file=sys.stderr)
+                    (tqdm.write if shown else print)(f"{where}: {said}", file=sys.stderr)
                 if puts:
                     out.write(puts[i](best.text, best.score) + "\n")
                 else:
                     out.write(_format_line(arguments, number, sources[i], hypotheses))
                 number += 1
-                bar.update()
+                if shown:
+                    bar.update()
             out.flush()
 
 
