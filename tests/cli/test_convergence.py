@@ -18,6 +18,8 @@ sys.path.append(str(FOLDER))
 import plan  # noqa: E402
 import time_to_quality  # noqa: E402
 
+del sys.modules["run"]  # of that folder, and other examples have one too
+
 STAGE = plan.Stage(
     "small", "data", "", {"a": "--arch a", "b": "--arch b"}, "", ("1", "2", "3"), ("x", "y", "z"),
     pilot_updates=5, updates=9, seeds=(1, 2),

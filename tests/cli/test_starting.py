@@ -13,8 +13,17 @@ from resmlp_mt.files.finding import PRETRAINED
 TRANSLATE = ["resmlp-mt", "translate", "--model", "multi30k-en-de"]
 
 
+# A signal that comes right before a sleep is heard behind it, so none is long.
+SLOW = """
+import time
+print("importing", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
 def test_ctrl_c_is_heard_before_the_first_slow_import(tmp_path):
-    (tmp_path / "argparse.py").write_text("import time\nprint('importing')\ntime.sleep(3600)\n")
+    (tmp_path / "argparse.py").write_text(SLOW)
     hear = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     path = os.pathsep.join(map(str, (tmp_path, ROOT)))
     process = start("resmlp-mt", "doctor", env={"PYTHONPATH": path}, preexec_fn=hear)
@@ -55,7 +64,7 @@ import time
 print("importing", flush=True)
 while True:
     try:
-        time.sleep(3600)
+        time.sleep(0.01)
     except BaseException:
         pass
 """
