@@ -1,6 +1,6 @@
 """The models of a service: which languages they know, and which of them a request is for."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 
 from babel import Locale, UnknownLocaleError
@@ -18,7 +18,7 @@ _SAMPLE = 2000
 
 
 class Models:
-    """The translators of a service, by their names.
+    """The translators of a service, each behind its name; no two of the same languages.
 
     Attributes:
         pairs: Each by the source and the target that it is for.
@@ -30,15 +30,17 @@ class Models:
         UserError: If two translate between the same languages.
     """
 
-    def __init__(self, named: Mapping[str, Translator]):
+    def __init__(self, named: Iterable[tuple[str, Translator]]):
         self.pairs: dict[tuple[str, str], Translator] = {}
-        for name, translator in named.items():
+        names: dict[tuple[str, str], str] = {}
+        for name, translator in named:
             codec = translator.codec
             pair = codec.source_language, codec.target_language
-            if self.pairs.setdefault(pair, translator) is not translator:
-                raise UserError(f"{name}: another model translates {'-'.join(pair)} too; leave one")
-        self.name = ", ".join(named)
-        self.threads = min(translator.threads for translator in named.values())
+            if pair in names:
+                raise UserError(f"{names[pair]} and {name} both translate {'-'.join(pair)}")
+            names[pair], self.pairs[pair] = name, translator
+        self.name = ", ".join(names.values())
+        self.threads = min(translator.threads for translator in self.pairs.values())
         self.languages = list(dict.fromkeys(code for pair in self.pairs for code in pair))
         # Of each base language the first code: py3langid knows no regions.
         self._codes = {base_language(code): code for code in reversed(self.languages)}
@@ -49,14 +51,23 @@ class Models:
     def detect(self, texts: Iterable[str]) -> list[tuple[str, float]]:
         """Which of the service's languages texts are in: codes, that with most text first.
 
-        With each comes its probability among all languages that there are, from 0 to 1. Empty, if
+        With each comes its probability among all languages that there are, from 0 to 1: the mean
+        over the texts, in which a text counts by how much it is in this language. Empty, if
         py3langid knows none of the service's languages.
         """
-        sample = "\n".join(texts)[:_SAMPLE]
-        ranked = _load_identifier().rank(sample) if any(map(str.isalpha, sample)) else []
-        shares = dict.fromkeys(self._known, 0.0)
-        shares |= {self._codes[label]: share for label, share in ranked if label in self._codes}
-        return sorted(shares.items(), key=lambda pair: -pair[1])
+        found, squares = dict.fromkeys(self._known, 0.0), dict.fromkeys(self._known, 0.0)
+        left = _SAMPLE
+        for text in texts:
+            sample = text[:left]
+            left -= len(sample)
+            if not any(map(str.isalpha, sample)):
+                continue
+            for label, share in _load_identifier().rank(sample):
+                if (code := self._codes.get(label)) in found:
+                    found[code] += len(sample) * share
+                    squares[code] += len(sample) * share**2
+        ranked = sorted(found, key=found.get, reverse=True)
+        return [(code, squares[code] / found[code] if found[code] else 0.0) for code in ranked]
 
     def find_language(self, asked: str) -> str | None:
         """The code of a language of the service that is asked for, as "en" or "EN-us".
@@ -111,13 +122,13 @@ def load_models(settings: Settings) -> Models:
     Raises:
         UserError: If a model is missing or broken, or they do not go together.
     """
-    named = {}
+    named = []
     for name in settings.models:
         translator = Translator.from_pretrained(name, settings.device, settings.threads)
         if is_plain := find_export(name, settings.device) is not None:
             translator.engine.generator = _NoGenerator()
         translator.translate("One, two. (3)", no_repeat_ngram_size=0 if is_plain else 2)
-        named[name] = translator
+        named.append((name, translator))
     return Models(named)
 
 

@@ -46,7 +46,7 @@ class Held:
 
 
 def held_models(translator):
-    return Models({"held": translator})
+    return Models([("held", translator)])
 
 
 def ask(settings, *requests, models=None, **headers):

@@ -121,4 +121,4 @@ def test_what_is_asked_before_sigterm_is_answered():
 def test_what_keeps_a_worker_from_starting_is_said_once():
     command = f"resmlp-mt serve {MODEL} en-de --port 0 --workers 2".split()
     result = run(*command, check=False, own=True)
-    assert_refused(result, "resmlp-mt serve: en-de: ")
+    assert_refused(result, f"resmlp-mt serve: {MODEL} and en-de both translate en-de")
