@@ -88,7 +88,10 @@ def explain_missing(module: str | None) -> str | None:
     """
     name = str(module).partition(".")[0]
     package = _PACKAGES.get(name, name.replace("_", "-"))
-    if package in list_packages():
+    core = list_packages()
+    if not core and name not in ("None", "resmlp_mt"):  # found by a path, with no requirements
+        return f"{name} is not installed: {advise()}"
+    if package in core:
         said = f"pip install {package} (resmlp-mt doctor says what else is missing)"
         return f"{name} is not installed: {said}"
     extras = [extra for extra in list_extras() if package in list_packages(extra)]

@@ -25,6 +25,8 @@ def test_where_nothing_is_installed_setup_py_is_named(monkeypatch, tmp_path):
     for name in ("requires", "metadata"):
         monkeypatch.setattr(importlib.metadata, name, refuse)
     assert "setup.py" in extras.advise("x") and extras.list_extras() == []
+    assert "setup.py" in extras.explain_missing("torch")
+    assert extras.explain_missing("resmlp_mt.nowhere") is extras.explain_missing(None) is None
 
 
 def test_in_a_checkout_the_command_can_be_copied(monkeypatch, tmp_path):
