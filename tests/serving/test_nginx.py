@@ -19,7 +19,6 @@ CONFIGURATION = Path(__file__).parents[2] / "examples" / "serve" / "nginx.conf"
 pytestmark = pytest.mark.skipif(not NGINX, reason="there is no nginx (Debian: nginx-light)")
 BODY = b'{"text": "A man rides a bike."}'
 HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-OTHER = "127.0.0.2"  # the address of a client that does harm
 
 
 @contextmanager
@@ -66,7 +65,8 @@ def port(tmp_path_factory):
         yield port
 
 
-def connect(port, sent=b"", source=OTHER) -> socket.socket:
+def connect(port, sent, source) -> socket.socket:
+    """A connection from another address. nginx counts by address: each test has its own."""
     client = socket.create_connection(("127.0.0.1", port), 300, source_address=(source, 0))
     client.sendall(sent)
     return client
@@ -83,7 +83,8 @@ def ask(port) -> None:
 
 def test_connections_that_send_nothing_keep_nobody_out(port):
     body = HEAD + b"Content-Length: 900000\r\n\r\n" + b" " * 1000
-    held = [connect(port, sent) for sent in (b"", HEAD + b"X-", body) for _ in range(340)]
+    parts = (b"", HEAD + b"X-", body)
+    held = [connect(port, part, "127.0.0.2") for part in parts for _ in range(340)]
     try:
         ask(port)
     finally:
@@ -94,7 +95,7 @@ def test_connections_that_send_nothing_keep_nobody_out(port):
 def test_a_client_with_many_connections_is_told_to_wait_and_others_are_not(port):
     body = b'{"text": [%s], "beam": 10}' % b",".join([b'"A man rides a bike in the snow."'] * 20)
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    held, statuses = [connect(port, request) for _ in range(60)], []
+    held, statuses = [connect(port, request, "127.0.0.3") for _ in range(60)], []
 
     def read(client):
         statuses.append(re.match(rb"HTTP/1.1 (\d+)", client.recv(100))[1])
