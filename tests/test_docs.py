@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import shutil
-import socket
 from dataclasses import fields
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from real_data import DATA, needs
 from examples.lesson import write_lesson
 from resmlp_mt import Translator
 from resmlp_mt.cli.parser import build_parser
+from resmlp_mt.compat.workers import find_port
 from resmlp_mt.criterions.image_classification import ImageClassificationCriterionConfig
 from resmlp_mt.data.image_folder import ImageFolder
 from resmlp_mt.files.export_layout import FORMAT
@@ -49,9 +49,8 @@ def shell(script: str, cwd: Path, forks: bool = True, **variables: str) -> str:
 
 def serve(script: str, cwd: Path) -> str:
     """Run a script that starts a server at port 8080 in the background; at a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    return shell(f"{script}\nkill %1; wait %1".replace("8080", port), cwd, forks=False)
+    script = script.replace("8080", str(find_port()))
+    return shell(f"{script}\nkill %1; wait %1", cwd, forks=False)
 
 
 def block(beginning: str, text: str = README) -> str:

@@ -5,10 +5,12 @@ import functools
 import importlib
 import multiprocessing
 import os
+import secrets
 import signal
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import torch
 
@@ -45,12 +47,19 @@ def infer(infer_init_method, cfg, *args, **kwargs):
         )
     # In a job of Slurm fairseq draws a port by the number of the job, and all tasks draw the same.
     if method == f"tcp://localhost:{cfg.distributed_port}" and "SLURM_JOB_ID" not in os.environ:
-        with socket.create_server(("localhost", 0)) as free:
-            cfg.distributed_port = free.getsockname()[1]
+        cfg.distributed_port = find_port()
         cfg.distributed_init_method = f"tcp://localhost:{cfg.distributed_port}"
     spawns = method is not None and not cfg.distributed_no_spawn
     if spawns and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _forward)
+
+
+def find_port() -> int:
+    """A free port, below those that systems give to connections, one of which may take it first."""
+    while True:
+        port = 10_000 + secrets.randbelow(10_000)
+        with suppress(OSError), socket.create_server(("", port)):
+            return port
 
 
 def count_workers(world_size: int) -> int:
@@ -79,7 +88,11 @@ def _meet(url: str, timeout: datetime.timedelta, **options):
     were killed. So the first worker opens a store for this start, and leaves its port in the old.
     """
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    shared, *_ = next(torch.distributed.rendezvous("env://", rank, size, timeout=timeout))
+    try:
+        shared, *_ = next(torch.distributed.rendezvous("env://", rank, size, timeout=timeout))
+    except torch.distributed.DistNetworkError as error:
+        place = ":".join(os.environ[f"MASTER_{part}"] for part in ("ADDR", "PORT"))
+        raise UserError(f"MASTER_ADDR:MASTER_PORT = {place}: {error}") from None
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         store = shared  # the first worker opened it
     elif rank == 0:

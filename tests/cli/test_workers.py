@@ -29,6 +29,8 @@ from cli.commands import (
     wait_for,
 )
 
+from resmlp_mt.compat.workers import find_port
+
 TORCHRUN = ["torchrun", "--standalone", "--nproc_per_node", 2, "--no-python", "resmlp-mt"]
 # What is drawn at random depends on the worker.
 TEXT = ["--arch", "resmlp_plus_tiny", *SIZES, *RECIPE, "--label-smoothing", 0.1, "--dropout", 0]
@@ -42,8 +44,7 @@ LONG += ["--save-interval-updates", 5, "--keep-interval-updates", 1, "--keep-las
 
 def run_two(*command, check=True):
     """The results of two workers that are started without torchrun, by their number."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
+    meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(find_port())}
 
     def work(rank):
         environment = {"WORLD_SIZE": "2", "RANK": str(rank), "LOCAL_RANK": str(rank), **meet}
@@ -182,6 +183,16 @@ def test_no_worker_waits_for_one_without_a_checkpoint(
     for result in run_two(*command, check=False):
         assert_refused(result)
         assert re.search(said, result.stderr), result.stderr[-2000:]
+
+
+def test_a_port_that_is_taken_is_named(prepared, tmp_path):
+    command = ["resmlp-mt", "train", prepared, *LONG, "--save-dir", tmp_path]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        ranks = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}
+        result = run(*command, env=place | ranks, check=False)
+    assert_refused(result, "MASTER_PORT", port)
 
 
 @pytest.fixture

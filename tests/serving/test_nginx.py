@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 from serving.conftest import serving
 
+from resmlp_mt.compat.workers import find_port
+
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 CONFIGURATION = Path(__file__).parents[2] / "examples" / "serve" / "nginx.conf"
 pytestmark = pytest.mark.skipif(not NGINX, reason="there is no nginx (Debian: nginx-light)")
@@ -24,9 +26,7 @@ HEAD = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: applicatio
 @contextmanager
 def proxied(address: str, folder: Path):
     """The address of an nginx before a service."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    text = CONFIGURATION.read_text()
+    text, port = CONFIGURATION.read_text(), find_port()
     for old, new in (
         ("user www-data;\n", ""),
         ("listen 80;", f"listen 127.0.0.1:{port};"),
