@@ -230,7 +230,9 @@ def test_who_left_waits_for_nothing(server):
         metrics = httpx.get(f"{server}/metrics").text
         return sum(map(float, re.findall(rf"^{name} ([\d.]+)$", metrics, re.M)))
 
-    before = read("resmlp_batch_texts_sum")
+    gone = 'resmlp_requests_total{path="/translate",status="499"}'
+    # Other tests share the server, and browsers leave too.
+    before, left = read("resmlp_batch_texts_sum"), read(gone)
     body = json.dumps({"text": CAPTIONS[-1:] * 400, "beam": 20})
     with closing(HTTPConnection(urlsplit(server).netloc)) as client:
         client.request("POST", "/translate", body, {"Content-Type": "application/json"})
@@ -238,7 +240,7 @@ def test_who_left_waits_for_nothing(server):
             time.sleep(0.01)
     assert answer(server, text="A dog.")[0]["translations"][0]["text"]
     assert read("resmlp_batch_texts_sum") - before < 400
-    assert read('resmlp_requests_total{path="/translate",status="499"}') == 1
+    assert read(gone) > left
 
 
 @pytest.mark.parametrize(
