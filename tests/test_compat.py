@@ -191,5 +191,5 @@ def test_workers_that_fairseq_starts_meet_at_a_free_port_or_at_that_of_their_job
             ports = {meet(), meet()}
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert taken not in ports
+    assert taken not in ports and min(ports) > 0
     assert len(ports) == 1 if job else max(ports) < 32768  # from where on Linux gives them
