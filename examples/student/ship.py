@@ -13,6 +13,7 @@ from teachers import make_teacher
 
 from resmlp_mt.data.reading import find_side, read_lines
 from resmlp_mt.data.subwords import find_subwords
+from resmlp_mt.files.finding import CHECKPOINT_NAMES, find_checkpoint, find_export
 from resmlp_mt.files.output import whole_file
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
@@ -115,6 +116,7 @@ def _score(
     for name in students:
         hypotheses.append(step.folder / f"{test}.{name}")
         flags = ["--model", step.folder / name, "--beam", settings["beam"], "--quiet", "--resume"]
+        flags += ["--no-split-sentences"]  # as teachers translate
         call("resmlp-mt", "translate", *flags, "--input", sides[0], "--output", hypotheses[-1])
     flags = ["--ref", sides[1], "--paired-bs", "--json"]
     rows = json.loads(call("resmlp-mt", "score", *hypotheses, *flags))
@@ -167,12 +169,15 @@ def _race(settings: dict, teacher: dict, student: str, lines: list[str]) -> list
 
 
 def _find_models(table: dict) -> list[Path]:
-    return list(map(Path, [table["model"]] if "model" in table else table.get("models", [])))
+    if "model" in table:
+        return [Path(table["model"])]
+    return [find_export(model) or find_checkpoint(model) for model in table.get("models", ())]
 
 
 def _measure(*paths: Path) -> float:
-    """The size of files and folders, in MiB."""
+    """The size of files and folders, in MiB. A checkpoint beside an export does not count."""
     files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*"))]
+    files = [file for file in files if file in paths or file.name not in CHECKPOINT_NAMES]
     return round(sum(file.stat().st_size for file in files if file.is_file()) / _MIB, 2)
 
 

@@ -390,3 +390,14 @@ def test_the_page_leads_from_download_to_translation(raw, tmp_path):
     assert {row["lines"] for row in report["race"]} == {"together", "alone"}
     assert all(row["sentences a second"] > 0 < row["memory in MiB"] for row in report["race"])
     assert report["mib"]["student-1"] > 0
+    # In a race with a model that ships with the package.
+    shutil.rmtree(tmp_path / "student/ship")
+    shipped = 'teacher = {kind = "checkpoint", models = ["en-de"]}'
+    (tmp_path / "student.toml").write_text(table.replace("shortlist = true", shipped))
+    run("python", SCRIPT, "student.toml", "ship", cwd=tmp_path)
+    report = json.loads((tmp_path / "student/ship/step.json").read_text())["report"]
+    systems = [row["system"] for row in report["scores"]["mine"]]
+    assert systems == ["teacher", "raced teacher", "student-1"]
+    run("resmlp-mt", "export", "en-de", "--int8", "--out", tmp_path / "exported")
+    size = sum(file.stat().st_size for file in (tmp_path / "exported").iterdir()) / 2**20
+    assert report["mib"]["raced teacher"] == pytest.approx(size, abs=0.02)
