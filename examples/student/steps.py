@@ -374,7 +374,7 @@ def _length_of(table: dict) -> tuple[int, float, int]:
 
 @dataclass
 class Training:
-    """One training of `resmlp-mt train`, whose last epochs are averaged.
+    """One training of `resmlp-mt train`, whose last epochs are averaged, or its end is taken.
 
     Attributes:
         folder, data: Its own, and that of the data.
@@ -382,7 +382,7 @@ class Training:
         seed: Of it.
         updates: How many.
         hours: When it ends before that; 0 for no such limit.
-        average: The last epochs that are averaged.
+        average: The last epochs that are averaged; 1 for the end, be it within an epoch.
         start: A model to begin with.
     """
 
@@ -419,7 +419,8 @@ class Training:
     def _choose_last(self) -> list:
         """The checkpoints to average: of epochs, or within the first; or the last one alone."""
         ends_epoch = Counter(ends for _, ends in numbered_checkpoints(self.folder))
-        if kept := max(ends_epoch.values(), default=0):
+        kept = max(ends_epoch.values(), default=0)
+        if kept and self.average > 1:
             return [self.folder, "--last", min(kept, self.average)]
         return [self.folder / "checkpoint_last.pt"]
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sentencepiece
-from cli.commands import ENVIRONMENT, RECIPE, ROOT, SIZES, assert_refused, run, words
+import torch
+from cli.commands import ENVIRONMENT, RECIPE, ROOT, SIZES, assert_refused, load, run, words
 
 from examples.student.teachers import make_teacher
 from resmlp_mt import Translator
@@ -376,7 +377,9 @@ def test_the_page_leads_from_download_to_translation(raw, tmp_path):
         # Random weights say the same again and again.
         ', "duplicates", "repetitive", "wrong_language"': "",
         'model = "teacher"': 'model = "teacher"\nmax_decoding_length = 20',
-        "updates = 50000": "updates = 2", "updates = 1000": "updates = 1",
+        "updates = 50000": "updates = 2",
+        # It ends within an epoch.
+        "updates = 1000": "updates = 5", "--warmup-updates 100": "--max-tokens 1000",
         "tests = {mine": "rounds = 1\nlines = 2\ntests = {mine",
     }  # fmt: skip
     for written, short in shorter.items():
@@ -390,6 +393,13 @@ def test_the_page_leads_from_download_to_translation(raw, tmp_path):
     assert {row["lines"] for row in report["race"]} == {"together", "alone"}
     assert all(row["sentences a second"] > 0 < row["memory in MiB"] for row in report["race"])
     assert report["mib"]["student-1"] > 0
+    # The end of the training was taken, not that of an epoch.
+    folder = tmp_path / "student/round/student-1"
+    (epoch,) = folder.glob("checkpoint[0-9]*.pt")
+    paths = folder / "model.pt", folder / "checkpoint_last.pt", epoch
+    model, last, before = (load(path)["model"] for path in paths)
+    assert all(torch.equal(weight, last[name]) for name, weight in model.items())
+    assert not all(torch.equal(weight, before[name]) for name, weight in model.items())
     # In a race with a model that ships with the package.
     shutil.rmtree(tmp_path / "student/ship")
     shipped = 'teacher = {kind = "checkpoint", models = ["en-de"]}'
