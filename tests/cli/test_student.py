@@ -378,8 +378,8 @@ def test_the_page_leads_from_download_to_translation(raw, tmp_path):
         ', "duplicates", "repetitive", "wrong_language"': "",
         'model = "teacher"': 'model = "teacher"\nmax_decoding_length = 20',
         "updates = 50000": "updates = 2",
-        # It ends within an epoch.
-        "updates = 1000": "updates = 5", "--warmup-updates 100": "--max-tokens 1000",
+        # It ends within an epoch, of about four updates.
+        "updates = 1000": "updates = 7", "--warmup-updates 100": "--max-tokens 1000",
         "tests = {mine": "rounds = 1\nlines = 2\ntests = {mine",
     }  # fmt: skip
     for written, short in shorter.items():
